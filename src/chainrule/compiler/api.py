@@ -24,7 +24,7 @@ from chainrule.compiler.copies import innermost, is_copy, rebound
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
-from chainrule.compiler.tracing.discovery import is_constant
+from chainrule.compiler.tracing.object_kinds import is_constant
 from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
 from chainrule.compiler.verify.state import State
 from chainrule.errors import ArgumentError, CompileError, VerificationError

@@ -22,7 +22,8 @@ from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.passes.reroll import reroll_ops
 from chainrule.compiler.recorded_graph import RecordedGraph
-from chainrule.compiler.tracing.discovery import is_constant, is_iterator
+from chainrule.compiler.tracing.found import Found
+from chainrule.compiler.tracing.object_kinds import is_constant, is_iterator
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
@@ -67,6 +68,7 @@ class Built(NamedTuple):
     reusable: bool  # whether it serves later calls
     signature: Signature
     inputs: frozenset[int]  # ids of the arrays found by name that the program takes
+    reads: list[Found]  # what the call compares
 
 
 def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
@@ -75,12 +77,10 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     If the function changes what the guards check, it must be traced again at each call.
     """
     call = trace_call(function, args, kwargs)
-    guards = Guards(call, args, kwargs)
-    signature = signature_of(function, call, args, kwargs)
-    built = _Builder(call, function, guards, backend).build(signature)
+    built = _Builder(call, function, backend).build(args, kwargs)
     if any(is_iterator(leaf) for _, leaf in pytree.leaves((args, kwargs))):
         return built._replace(reusable=False)
-    if call.changed or built.arrays(args, kwargs) is MISS:
+    if call.changed or not call.search.complete or built.arrays(args, kwargs) is MISS:
         return built._replace(reusable=False)
     return built
 
@@ -88,25 +88,33 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
 class _Builder:
     """Generate the source of a call: its result, and its side effects on tensors."""
 
-    def __init__(self, call: Traced, function: Any, guards: Guards, backend: str | None) -> None:
+    guards: Guards
+
+    def __init__(self, call: Traced, function: Any, backend: str | None) -> None:
         self.call, self.trace, self.captures = call, call.trace, call.captures
-        self.function, self.guards, self.backend = function, guards, backend
+        self.function, self.backend = function, backend
         self.outputs: list[Value] = []
         self.lines: list[str] = []  # that follow the call of the program
         self.edges: dict[int, str] = {}  # the nodes of differentiable outputs
         self.names: dict[int, str] = {}  # of the tensors that the call makes
         self.shared: list[str] = []  # lines that hand results to tensors of the trace still in use
-        self.reusable = not any(is_iterator(item.value) for item in call.found)
+        self.reusable = True
 
-    def build(self, signature: Signature) -> Built:
+    def build(self, args: Any, kwargs: Any) -> Built:
         self._check()
         tracked = self._tracked()
         back = self._trace_backward(tracked)
+        found = self.call.search.finish()
+        if self.trace.errors:
+            raise self.trace.errors[0]
+        self.reusable = not any(is_iterator(item.value) for item in found)
+        self.guards = Guards(self.call, args, kwargs)
+        signature = signature_of(self.function, self.call, args, kwargs)
         template = self._result_source()
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
-        found = self._optimize_backward(back)
-        graph, kept = (None, []) if back is None or found is None else self._graph(back, found)
+        rule = self._optimize_backward(back)
+        graph, kept = (None, []) if back is None or rule is None else self._graph(back, rule)
         residuals = self._residual_outputs(kept)
         outputs = [*self.outputs, *(v for v in residuals if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
@@ -117,13 +125,13 @@ class _Builder:
         run = self.guards.hold(parts[0].run)
         lines = [*self._write_lines()]  # first: the run may be interrupted
         lines.append(f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(inputs)})")
-        if found is not None:
+        if rule is not None:
             for value in residuals:
                 value.hint = parts[0].source.names[value]
-            parts.append(emit(found.program, self.backend))
+            parts.append(emit(rule.program, self.backend))
             saved = {v: outs[outputs.index(v)] for v in residuals}
             assert graph is not None
-            lines.append(self._node_line(found, graph, tracked, parts[1].run, kept, saved))
+            lines.append(self._node_line(rule, graph, tracked, parts[1].run, kept, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
         return Built(
@@ -131,17 +139,18 @@ class _Builder:
             first_call_of(self.guards, [*lines, *once, *self.shared, *final], name),
             call_of(self.guards, [f"return [{', '.join(inputs)}]"], f"{name}'s inputs"),
             parts[0],
-            (program,) if found is None else (program, found.program),
+            (program,) if rule is None else (program, rule.program),
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),
             self.reusable and not once,
             signature,
             frozenset(id(array) for array, _, _ in self.trace.arrays),
+            self.guards.reads,
         )
 
     def _trace_backward(self, tracked: list[Tensor]) -> TracedBackward | None:
         """Trace the backward pass of the differentiable outputs."""
-        back = pullback(self.trace, tracked)
+        back = self.trace.searching(pullback, self.trace, tracked)
         for index, tensor in enumerate(tracked if back is not None else ()):
             edge = "node" if len(tracked) == 1 else f"NodeOutput(node, {index})"
             self.edges[id(tensor)] = edge

@@ -11,13 +11,17 @@ import functools
 import gc
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from chainrule.autograd.function_wrapper import FunctionWrapper
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.build import Built
-from chainrule.compiler.tracing.discovery import Found, is_constant, is_generator, reachable
+from chainrule.compiler.ir.constants import same_constant
+from chainrule.compiler.tracing.found import MAX_COMPARED_BYTES, DictItem, Found, Identities
+from chainrule.compiler.tracing.locations import is_internal_class
+from chainrule.compiler.tracing.object_kinds import is_constant, is_generator
 
 _MAX_SEARCHED = 50_000
 """Number of objects of a program among which references to the original are searched for."""
@@ -46,20 +50,19 @@ def is_copy(function: Any) -> bool:
 
 def rebound(built: Built, original: Any, copied: Any) -> Built | None:
     """Return the programs of a function for its copy, None if the two differ."""
+    pairs = _Pairs(built.inputs)
     try:
-        pairs = _Pairs(built.inputs)
         pairs.relate(original, copied)
-        found = [reachable(function, []) for function in (original, copied)]
-        for one, other in zip(*found, strict=True):
-            pairs.relate_found(one, other)
-    except (_DifferenceError, ValueError):
+        pairs.relate_reads(built.reads)
+        reads = [pairs.read(item) for item in built.reads]
+    except _DifferenceError:
         return None
     if not all(pairs.knows(held) for held in built.call.__globals__.values()):
         return None
     call, arrays = (_with_objects(each, pairs) for each in (built.call, built.arrays))
     if _reaches([call, arrays], pairs.replaced):
         return None
-    return built._replace(call=call, arrays=arrays, first=call)
+    return built._replace(call=call, arrays=arrays, first=call, reads=reads)
 
 
 class _DifferenceError(Exception):
@@ -81,20 +84,52 @@ class _Pairs:
         return found - {key for key in found if isinstance(self._old[key], types.CodeType)}
 
     def knows(self, held: Any) -> bool:
-        """Whether the search came by a tensor or array: one that it misses may have a copy, too."""
+        """Whether the pairs have a tensor or array: one that they lack may have a copy, too."""
         return id(held) in self._old or not isinstance(held, Tensor | ndarray)
 
     def get(self, old: Any) -> Any:
         """Return the object in the place of another one."""
+        if isinstance(old, Identities):
+            return Identities(map(self.get, old.parts))
         return self._new.get(id(old), old)
 
-    def relate_found(self, one: Found, other: Found) -> None:
-        """Relate what two searches found at one step."""
-        if (one.path, one.form, one.by_value) != (other.path, other.form, other.by_value):
-            raise _DifferenceError
-        self.relate(one.scope, other.scope)
-        if not (one.by_value or one.form):  # else the checks of a call compare
-            self.relate(one.value, other.value)
+    def relate_reads(self, reads: list[Found]) -> None:
+        """Relate what the original has read to what the copy has in the same places.
+
+        Each place begins at an object that another place has led to, in any order.
+        """
+        pending = reads
+        while pending:
+            later = [item for item in pending if not self._relate_read(item)]
+            if len(later) == len(pending):  # the others begin at what both share, if at anything
+                for item in later:
+                    if not _is_shared(item.scope):
+                        raise _DifferenceError
+                    self.relate(item.scope, item.scope)
+            pending = later
+
+    def _relate_read(self, item: Found) -> bool:
+        """Relate what is in one place; return whether it is known where the place begins."""
+        scope = item.scope
+        if isinstance(scope, DictItem) and id(scope) not in self._old:
+            if id(scope.of) not in self._old:
+                return False
+            new = DictItem(self.get(scope.of), self.get(scope.key))
+            self._old[id(scope)], self._new[id(scope)] = scope, new
+        if id(scope) not in self._old:
+            return False
+        if not (item.by_value or item.form):  # else the checks of a call compare
+            try:
+                new = eval(f"scope{item.path}", {"scope": self.get(scope)})
+            except Exception:  # of a property of the user, for example
+                raise _DifferenceError from None
+            self.relate(item.value, new)
+        return True
+
+    def read(self, item: Found) -> Found:
+        """Return what the copy reads in the place of what the original does."""
+        scope, value = self.get(item.scope), self.get(item.value)
+        return Found(scope, item.path, value, item.by_value, item.form)
 
     def relate(self, old: Any, new: Any) -> None:
         """Note that an object is in the place of another one; raise if it can't be."""
@@ -102,50 +137,79 @@ class _Pairs:
             if self._new[id(old)] is not new:
                 raise _DifferenceError
             return
-        if old is not new and (type(old) is not type(new) or not self._are_alike(old, new)):
+        if old is not new and type(old) is not type(new):
             raise _DifferenceError
         self._old[id(old)], self._new[id(old)] = old, new
+        for one, other in _parts(old, new):
+            self.relate(one, other)
+        if old is not new and not self._are_alike(old, new):
+            raise _DifferenceError
 
     def _are_alike(self, old: Any, new: Any) -> bool:
         if isinstance(old, types.CodeType):
             return bool(old == new)
         if isinstance(old, FunctionWrapper):
-            self._relate_parts(tuple(old.made), tuple(new.made))
+            self._relate_arguments(tuple(old.made), tuple(new.made))
+        if is_internal_class(type(old)) and hasattr(old, "default_dtype"):
             return old.default_dtype is new.default_dtype
         if isinstance(old, ndarray):
-            return id(old) in self._inputs or old.nbytes <= _MAX_COMPARED_BYTES
-        if isinstance(old, types.MethodType):
-            self.relate(old.__self__, new.__self__)
-            self.relate(old.__func__, new.__func__)
-            return True
-        if isinstance(old, tuple | list | dict):
-            return len(old) == len(new)
-        if is_generator(old):
-            return False
-        known = (Tensor, types.FunctionType, types.CellType, functools.partial)
-        return isinstance(old, known) or _is_plain_object(old)
+            return id(old) in self._inputs or _are_equal(old, new)
+        return isinstance(old, _COPIED) or (not is_generator(old) and _is_plain_object(old))
 
-    def _relate_parts(self, old: Any, new: Any) -> None:
+    def _relate_arguments(self, old: Any, new: Any) -> None:
         """Relate functions in the arguments of a transform; other arguments must be equal."""
         if callable(old):
             self.relate(old, new)
         elif type(old) is not type(new):
             raise _DifferenceError
         elif isinstance(old, tuple | list):
+            if len(old) != len(new):
+                raise _DifferenceError
             for one, other in zip(old, new, strict=True):
-                self._relate_parts(one, other)
+                self._relate_arguments(one, other)
         elif isinstance(old, dict):
-            self._relate_parts(list(old.items()), list(new.items()))
-        elif not is_constant(old) or old != new:
+            self._relate_arguments(list(old.items()), list(new.items()))
+        elif not (is_constant(old) and same_constant(old, new)):
             raise _DifferenceError
 
 
-_MAX_COMPARED_BYTES = 1 << 14
-"""Size in bytes up to which calls compare the elements of arrays that Python code reads."""
+def _parts(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the pairs of objects at which reads may begin, if two objects are a pair."""
+    if isinstance(old, types.MethodType):
+        yield old.__self__, new.__self__
+        yield old.__func__, new.__func__
+    elif isinstance(old, types.ModuleType):
+        yield vars(old), vars(new)
+    elif isinstance(old, types.FunctionType):
+        yield old.__code__, new.__code__
+        yield old.__globals__, new.__globals__
+        cells = old.__closure__ or (), new.__closure__ or ()
+        if len(cells[0]) != len(cells[1]):
+            raise _DifferenceError
+        yield from zip(*cells, strict=True)
+
+
+def _is_shared(scope: Any) -> bool:
+    """Whether a class, or the namespace of a module, is that of all functions of the process."""
+    if isinstance(scope, type) or scope is sys.modules:
+        return True
+    name = scope.get("__name__") if isinstance(scope, dict) else None
+    return isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is scope
+
+
+def _are_equal(old: Any, new: Any) -> bool:
+    if old.dtype != new.dtype or old.shape != new.shape or old.dtype.hasobject:
+        return False
+    return old.nbytes <= MAX_COMPARED_BYTES and bool(old.tobytes() == new.tobytes())
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.CellType, functools.partial)
+_COPIED = (Tensor, *_FUNCTIONS, tuple, list, dict)
+"""Types whose copies are alike, since the checks of a call compare what is read in them."""
 
 
 def _is_plain_object(x: Any) -> bool:
-    """Whether the state of an object is in its attributes alone, which the search visits."""
+    """Whether the state of an object is in its attributes alone."""
     written_in_python = all(cls is object or cls.__flags__ & _HEAP_TYPE for cls in type(x).__mro__)
     return hasattr(x, "__dict__") and written_in_python and not isinstance(x, type)
 

@@ -16,17 +16,11 @@ from chainrule import pytree
 
 def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
     """Return the number of traces so far after each call."""
-    runs = bytearray(1)  # guards don't look into it
-
-    def counted(*args: Any) -> Any:
-        runs[0] += 1
-        return function(*args)
-
-    compiled = cr.compile(counted, verify=False)  # eager runs would be counted, too
+    compiled = cr.compile(function)
     found = []
     for args in calls:
         compiled(*args)
-        found.append(runs[0])
+        found.append(len(compiled.signatures))
     return found
 
 

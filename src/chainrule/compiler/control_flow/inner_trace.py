@@ -30,6 +30,7 @@ class InnerTrace(Trace):
         self.outer, self.origin = outer, outer.origin
         self.constants, self._known = outer.constants, outer._known
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
+        self.search, self.array_uses = outer.search, outer.array_uses
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
         self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}

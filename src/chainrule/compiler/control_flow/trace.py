@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from chainrule import pytree
 from chainrule.autograd.location import here
@@ -15,12 +14,14 @@ from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.ir.program import Op, Value
-from chainrule.compiler.tracing.discovery import reachable
+from chainrule.compiler.tracing.discovery import Search
+from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.control_flow import Branch, Step, TensorType, matched
 from chainrule.errors import CompileError
 
 Tensors = Sequence[Tensor]
+T = TypeVar("T")
 
 
 def scan(
@@ -35,13 +36,16 @@ def scan(
 
     types = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
     flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
-    with _check_unchanged("scan", step.f):
+
+    def trace_body() -> Body:
         while True:  # a carry requires grad if it does after any step: find the fixed point
             body = Body("scan", function, types, flags)
             after = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
             if after == flags[:count]:
-                break
+                return body
             flags[:count] = after
+
+    body = _without_changes("scan", [step.f], trace_body)
     _name_inputs(body.values[:count], step.init, step.f, 0)
     _name_inputs(body.values[count:], step.slices, step.f, 1)
     types = body.program.outputs
@@ -61,9 +65,12 @@ def while_loop(
 ) -> list[Tensor]:
     """Record a loop that runs while its condition holds."""
     types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
-    with _check_unchanged("while_loop", condition, body):
-        functions = [lambda parts: [_checked_condition(condition(parts))], body]
-        regions = [run_in(no_grad(), Body, "while", f, types, flags) for f in functions]
+    functions = [lambda parts: [_checked_condition(condition(parts))], body]
+    regions = _without_changes(
+        "while_loop",
+        [condition, body],
+        lambda: [run_in(no_grad(), Body, "while", f, types, flags) for f in functions],
+    )
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
     sources = [*carry, *(t for region in regions for t in region.sources)]
@@ -84,8 +91,8 @@ def _checked_condition(value: Any) -> Tensor:
 
 def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     """Record a branch."""
-    with _check_unchanged("cond", *(branch.f for branch in branches)):
-        return _trace_branches(predicate, *branches)
+    functions = [branch.f for branch in branches]
+    return _without_changes("cond", functions, lambda: _trace_branches(predicate, *branches))
 
 
 def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
@@ -104,12 +111,12 @@ def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Te
     return connected(node, outs, tracked)
 
 
-@contextmanager
-def _check_unchanged(name: str, *functions: Any) -> Iterator[None]:
-    """Raise if the functions change objects that they reach by name, since they run only once."""
-    found = [item for function in functions for item in reachable(function, [])]
-    yield
-    for item in found:
+def _without_changes(name: str, functions: list[Any], trace: Callable[[], T]) -> T:
+    """Trace functions; raise if they change what they find by name, since they run only once."""
+    search = Search()
+    search.visit(*functions)
+    result, _ = reporting(search.started, trace)
+    for item in search.found:
         is_size = not item.path or item.path.endswith(".__len__()")
         if not (is_size or item.form or item.holds()):
             raise CompileError(
@@ -117,6 +124,7 @@ def _check_unchanged(name: str, *functions: Any) -> Iterator[None]:
                 f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
                 "chosen: make it part of the carry, or return it"
             )
+    return result
 
 
 def _record(

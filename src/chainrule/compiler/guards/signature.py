@@ -12,7 +12,7 @@ from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import ndarray
-from chainrule.compiler.tracing.discovery import Found
+from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.run import Traced
 

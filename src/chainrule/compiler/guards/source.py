@@ -6,7 +6,7 @@ program itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
@@ -22,17 +22,15 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.ir.constants import constant_key, equality
-from chainrule.compiler.tracing.discovery import Found
+from chainrule.compiler.ir.constants import equality
+from chainrule.compiler.tracing.array_reads import reads_elements
+from chainrule.compiler.tracing.found import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
+from chainrule.errors import CompileError
 
 MISS: Any = object()
 """Returned by the function of a signature for calls of other signatures."""
-
-
-_MAX_COMPARED_BYTES = 1 << 14
-"""Largest size, in bytes, of an array used by Python code only that is compared at each call."""
 
 
 def _firsts(*arrays: Any) -> list[int]:
@@ -49,7 +47,7 @@ class Guards:
     """Source of the checks of a signature, and of the access to tensors and arrays."""
 
     def __init__(self, call: Traced, args: Any, kwargs: Any) -> None:
-        self.trace, self.contents = call.trace, call.contents
+        self.trace, self.search, self.contents = call.trace, call.search, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
             "INTERCEPTOR": INTERCEPTOR,
@@ -57,7 +55,6 @@ class Guards:
             "default_dtype": default_dtype,
             "default_dtypes": default_dtypes,
             "Tensor": Tensor,
-            "constant_key": constant_key,
             "ndarray": ndarray,
             "np": np,
             "make": make,
@@ -69,10 +66,12 @@ class Guards:
             "hooked": hooked,
             "NodeOutput": NodeOutput,
             "recorded": recorded,
+            **FORM_SCOPE,
         }
         self.lines: list[str] = []
         self.variables: dict[int, str] = {}  # of captured tensors, by id
         self.arrays: dict[int, str] = {}  # variables of arrays, by id
+        self.reads: list[Found] = []  # what is compared
         self._held: dict[int, str] = {}
         self._modes()
         self._arguments(args, kwargs)
@@ -109,7 +108,7 @@ class Guards:
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.require(f"len(args) == {len(args)}")
-        self.require(f"kwargs.keys() == {self.hold(set(kwargs))}" if kwargs else "not kwargs")
+        self.require(f"[*kwargs] == {self.hold(list(kwargs))}" if kwargs else "not kwargs")
         for i, arg in enumerate(args):
             self._argument(f"args[{i}]", arg)
         for name, arg in kwargs.items():
@@ -179,14 +178,16 @@ class Guards:
     def _reachable(self, found: list[Found]) -> None:
         """Check the objects that the function reaches by name."""
         for item in found:
+            unused = isinstance(item.value, Tensor) and id(item.value) not in self.trace.captures
+            if not item.form and (unused or not item.path):  # or where the search started
+                continue
+            self.reads.append(item)
             path = self.hold(item.scope) + item.path
             if item.form:
                 self.require(item.form.format(path, self.hold(item.value)))
-            elif not item.path:  # a starting point of the search, which is always the same
-                continue
             elif item.by_value:
                 self._equal(path, item.value)
-            elif not isinstance(item.value, Tensor) or id(item.value) in self.trace.captures:
+            else:
                 self.require(f"{path} is {self.hold(item.value)}")
 
     def _captures(self) -> None:
@@ -234,12 +235,31 @@ class Guards:
             name = self.arrays.setdefault(id(array), self.hold(array))
             if id(storage_of(array)) in self.trace.external and name != self.hold(array):
                 self.require(f"{name} is {self.hold(array)}")  # an argument that is external, too
-        used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
-        for storage, array in self.trace.external.items():
-            if storage not in used and array.nbytes <= _MAX_COMPARED_BYTES:  # Python may read it
-                self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
+        for storage, array in self._read_by_python():
+            if storage not in self.contents:
+                raise CompileError(
+                    f"{large_memory(type(array).__name__, array.nbytes)}. If it never changes, say "
+                    "so by array.flags.writeable = False"
+                )
+            self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
         for array, before in self.trace.masks:
             self.require(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
+
+    def _read_by_python(self) -> Iterator[tuple[int, Any]]:
+        """Yield the arrays from which Python code may read elements, each with its storage."""
+        places: dict[int, list[tuple[Any, str]]] = {}
+        for item in self.search.found:
+            if type(item.value) is ndarray:
+                key = id(storage_of(item.value))
+                places.setdefault(key, []).append((item.scope, item.path))
+        codes = self.search.codes()
+        for storage, array in self.trace.external.items():
+            uses = self.trace.array_uses.get(storage, set())
+            constant = not (array.flags.writeable or storage_of(array).flags.writeable)
+            if constant:
+                continue
+            if self.search.computes or reads_elements(places.get(storage, ()), codes, uses):
+                yield storage, array
 
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import marshal
 import numbers
 from collections import deque
 from typing import Any
@@ -29,6 +30,8 @@ def constant_key(value: Any) -> Any:
         return (kind, *map(constant_key, value))
     if kind in _SETS:
         return kind, frozenset(map(constant_key, value))
+    if kind is dict:
+        return (kind, *((constant_key(k), constant_key(v)) for k, v in value.items()))
     if kind is slice:
         return (kind, *map(constant_key, (value.start, value.stop, value.step)))
     if isinstance(value, np.generic):
@@ -47,18 +50,38 @@ def equality(value: Any) -> tuple[str, Any]:
     kind = type(value)
     if kind in (float, complex) and not _is_exact(value):
         return "repr({0}) == {1}", repr(value)
-    types: Any = {*map(type, value)} if kind in _SETS else ()
-    if kind in _ORDERED:
-        types = [*map(type, value)]
-    if not (_is_exact(value) or (types and all(map(_is_exact, value)))):
-        return "constant_key({0}) == {1}", constant_key(value)
-    if not types or {*types} == {str}:
+    if _is_exact(value) or (kind is list and {*map(type, value)} == {str}):
         return "{0} == {1}", value
-    if kind not in _SETS:
-        return "({0}, [*map(type, {0})]) == {1}", (value, types)
-    if len(types) > 1:  # {1, 2.0} and {1.0, 2} have the same types
-        return "constant_key({0}) == {1}", constant_key(value)
-    return "({0}, {{*map(type, {0})}}) == {1}", (value, types)
+    if kind in _CONTAINERS and count_marshalled(value) is not None:
+        return "dumps({0}, 2) == {1}", marshal.dumps(value, 2)
+    return "constant_key({0}) == {1}", constant_key(value)
+
+
+EQUALITY_SCOPE: dict[str, Any] = {"dumps": marshal.dumps, "constant_key": constant_key}
+"""Names that the source of `equality` uses."""
+
+_CONTAINERS = (list, tuple, dict)
+_MARSHALLED = (int, float, complex, bool, str, type(None))
+"""Types of which `marshal` writes all bits, unlike any object of another type."""
+
+_MAX_NESTING = 20
+"""Depth of containers that are written by `marshal`; it also ends the walk of cyclic ones."""
+
+
+def count_marshalled(value: Any) -> int | None:
+    """Return the number of numbers and strings in a container that `marshal` writes, else None."""
+    pending, count = [(value, 0)], 0
+    while pending:
+        part, depth = pending.pop()
+        if type(part) in _MARSHALLED:
+            count += 1
+        elif type(part) in _CONTAINERS and depth < _MAX_NESTING:
+            pending += [(p, depth + 1) for p in part]
+            if type(part) is dict:
+                pending += [(p, depth + 1) for p in part.values()]
+        else:
+            return None
+    return count
 
 
 def _is_exact(value: Any) -> bool:

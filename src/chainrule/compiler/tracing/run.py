@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from chainrule import pytree
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
-from chainrule.compiler.tracing.discovery import Found, reachable
+from chainrule.compiler.tracing.discovery import Search
+from chainrule.compiler.tracing.found import MAX_COMPARED_BYTES, Found
+from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.trace import (
     Capture,
     GeneratorStates,
@@ -24,10 +26,15 @@ class Traced(NamedTuple):
 
     trace: Trace
     result: Any
-    found: list[Found]
+    search: Search
     captures: list[Capture]  # arguments first
     contents: dict[int, bytes]  # initial content of small external NumPy arrays, by storage
     changed: bool  # whether the call changed containers among its arguments, or such arrays
+
+    @property
+    def found(self) -> list[Found]:
+        """The objects that the function reads, with their values before the trace."""
+        return self.search.found
 
     @property
     def inputs(self) -> list[Value]:
@@ -50,18 +57,27 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     """Run a function once on symbols, and return the trace."""
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
-    found = reachable(function, [leaf for _, leaf in pytree.leaves((args, kwargs))])
-    trace.external = {id(storage_of(i.value)): i.value for i in found if type(i.value) is ndarray}
-    contents = {
-        key: a.tobytes() for key, a in trace.external.items() if a.nbytes <= _MAX_COMPARED_BYTES
-    }
-    generators = GeneratorStates(args, kwargs, found)
+    contents: dict[int, bytes] = {}
+    generators = GeneratorStates([leaf for _, leaf in pytree.leaves((args, kwargs))])
+
+    def note(value: Any) -> None:
+        if is_generator(value):
+            generators.add(value)
+        elif type(value) is ndarray:
+            key = id(storage_of(value))
+            trace.external.setdefault(key, value)
+            if value.nbytes <= MAX_COMPARED_BYTES:
+                contents.setdefault(key, value.tobytes())
+
+    search = trace.search = Search(note)
     symbolic = (trace.to_symbols(args), trace.to_symbols(kwargs))
     arguments = (args, kwargs), symbolic
     before = [list(pytree.leaves(part)) for part in arguments]
-    result = trace.run(function, *symbolic[0], **symbolic[1])
-    if trace.errors:  # the function caught it, and so took another path than it does eagerly
-        raise trace.errors[0]
+    search.begin(function, [leaf for _, leaf in pytree.leaves((args, kwargs))])
+    result = trace.searching(trace.run, function, *symbolic[0], **symbolic[1])
+    errors = [*trace.errors, *search.errors]
+    if errors:  # the function caught it, and so took another path than it does eagerly
+        raise errors[0]
     generators.check(trace.ops)
     changes = [
         not _same_leaves(*pair) for pair in zip(before, map(pytree.leaves, arguments), strict=True)
@@ -72,15 +88,10 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
             "NumPy arrays in it: return what is new, or pass tensors"
         )
     trace.finish(result)
-    found += [item for hook in trace.hooks() for item in reachable(hook, [])]
-    name_inputs(trace, function, args, kwargs, found)
+    name_inputs(trace, function, args, kwargs, search.found)
     written = any(trace.external[key].tobytes() != before for key, before in contents.items())
     captures = ordered_captures(trace, args, kwargs)
-    return Traced(trace, result, found, captures, contents, changes[0] or written)
-
-
-_MAX_COMPARED_BYTES = 1 << 20
-"""Largest size, in bytes, of an external array whose content before and after is compared."""
+    return Traced(trace, result, search, captures, contents, changes[0] or written)
 
 
 def _same_leaves(before: list[tuple[str, Any]], after: Iterable[tuple[str, Any]]) -> bool:

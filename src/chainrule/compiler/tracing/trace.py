@@ -29,8 +29,11 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
-from chainrule.compiler.tracing.discovery import Found, is_generator
-from chainrule.compiler.tracing.names import named_values
+from chainrule.compiler.tracing.discovery import Search
+from chainrule.compiler.tracing.execution import reporting, unreported
+from chainrule.compiler.tracing.found import Found
+from chainrule.compiler.tracing.names import argument_names, cell_names
+from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.errors import RAISED, CompileError
@@ -90,6 +93,13 @@ class Capture(NamedTuple):
         return _grad.__get__(self.tensor), _grad.__get__(self.proxy)
 
 
+def _hooks_of(leaf: Any) -> list[Callable[..., Any]]:
+    """Return the hooks of a leaf, which backward passes inside may call."""
+    hooks = leaf.hooks
+    kinds = (*hooks.tensor.values(), hooks.pre, hooks.post_accumulate, hooks.post)
+    return [hook for kind in kinds for hook in kind.values()]
+
+
 _ARRAY_TYPES = (ndarray, np.memmap)
 """Array classes without operations of their own."""
 
@@ -123,12 +133,20 @@ class Trace:
         self.errors: list[CompileError] = []  # also those that the function caught
         self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
+        self.search = Search()  # what the function reads
+        self.array_uses: dict[int, set[tuple[int, int]]] = {}  # instructions, by storage
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
         return tracing(self, function, *args, **kwargs)
+
+    def searching(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function, and search what the code reads that runs."""
+        result, complete = reporting(self.search.started, function, *args, **kwargs)
+        self.search.complete &= complete
+        return result
 
     def to_symbols(self, arguments: Any) -> Any:
         """Return arguments with symbols in place of NumPy arrays.
@@ -162,7 +180,10 @@ class Trace:
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""
-        if array.__class__ is ndarray and id(storage_of(array)) in self.external:
+        if array.__class__ is ndarray and (key := id(storage_of(array))) in self.external:
+            frame = user_frame(sys._getframe(1))
+            if frame is not None:
+                self.array_uses.setdefault(key, set()).add((id(frame.f_code), frame.f_lasti))
             return self._input(array)
         found = Symbol(self.constant(array))
         found.layout = self.constants[found.value].strides
@@ -238,6 +259,8 @@ class Trace:
         edge = self._edge(tensor)
         _node.__set__(proxy, edge)
         capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, edge)
+        if type(edge) is AccumulateGrad and edge.hooks is not None:
+            self.search.visit(*_hooks_of(edge))
         return capture
 
     def finish(self, result: Any) -> None:
@@ -266,17 +289,6 @@ class Trace:
         for reference in list(self.made):
             if (alive := reference()) is not None:
                 _ = _array.__get__(alive).value
-
-    def hooks(self) -> list[Callable[..., Any]]:
-        """Return the hooks of captured leaves, which backward passes inside may have called."""
-        found = [c.node.hooks for c in self.captures.values() if type(c.node) is AccumulateGrad]
-        kinds = [
-            kind
-            for h in found
-            if h is not None
-            for kind in (*h.tensor.values(), h.pre, h.post_accumulate, h.post)
-        ]
-        return [hook for kind in kinds for hook in kind.values()]
 
     def _edge(self, tensor: Tensor) -> Any:
         """Return the node of a captured leaf; of a non-leaf one that raises in a backward pass."""
@@ -319,14 +331,18 @@ class Trace:
         """Record an op; return its results, and the container that the function returns."""
         args = tuple([self._to_values(arg) for arg in args])
         kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
+        op, container = unreported(self._op, name, args, kwargs)
+        self.ops.append(op)
+        return op.outs, container
+
+    def _op(self, name: str, args: Any, kwargs: Any) -> tuple[Op, Any]:
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
         for value in outs:
             check_limit(value.shape)
         op = Op(name, args, kwargs, outs)
         self._annotate(op)
-        self.ops.append(op)
-        return outs, found.container
+        return op, found.container
 
     def draw(
         self, generator: Any, method: Any, args: tuple[Any, ...], settings: dict[str, Any]
@@ -420,11 +436,17 @@ _LONGEST_NAME = 60
 def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list[Found]) -> None:
     """Name the inputs after the variables of the function, or after the paths to them."""
     names: dict[int, str] = {}
-    for name, value in named_values(function, args, kwargs):
+    for name, value in argument_names(function, args, kwargs):
         for path, leaf in pytree.leaves(value):
             names.setdefault(id(leaf), _identifier(name + path))
-    for item in sorted(found, key=lambda item: len(item.path)):
-        path = item.path.removeprefix(".cell_contents").removeprefix(".value")
+    cells = cell_names(function)
+    space = getattr(getattr(function, "__func__", function), "__globals__", None)
+    own = [item for item in found if id(item.scope) in cells or item.scope is space]
+    for item in (*own, *sorted(found, key=lambda item: len(item.path))):
+        path = item.path.removeprefix(".value")
+        if path.startswith(".cell_contents"):
+            rest = path.removeprefix(".cell_contents")
+            path = rest if "." in rest else cells.get(id(item.scope), "") + rest
         names.setdefault(id(item.value), _identifier(path))
     for capture in trace.captures.values():
         capture.value.hint = names.get(id(capture.tensor), "")
@@ -441,10 +463,16 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
 class GeneratorStates:
     """The random generators that a function can reach, and their states before the trace."""
 
-    def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
-        leaves = [leaf for _, leaf in pytree.leaves([args, kwargs])]
-        values = [*leaves, *(item.value for item in found)]
-        self._states = [(g, _state(g)) for g in values if is_generator(g)]
+    def __init__(self, arguments: Iterable[Any]) -> None:
+        self._states: list[tuple[Any, bytes]] = []
+        for value in arguments:
+            if is_generator(value):
+                self.add(value)
+
+    def add(self, generator: Any) -> None:
+        """Keep the state of a generator that was found."""
+        if not any(known is generator for known, _ in self._states):
+            self._states.append((generator, _state(generator)))
 
     def check(self, ops: list[Op]) -> None:
         """Raise if the function called a generator's method, or drew from one that it made."""

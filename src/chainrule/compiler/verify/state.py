@@ -20,7 +20,7 @@ from chainrule.autograd.node import Hooks, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import logged_writes, restore_writes
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler.tracing.discovery import is_generator, is_iterator
+from chainrule.compiler.tracing.object_kinds import is_generator, is_iterator
 from chainrule.random.draw import default_generator
 
 _MAX_VISITS = 5_000

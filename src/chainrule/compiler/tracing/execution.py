@@ -1,0 +1,186 @@
+"""Reports of the code objects that run in this thread, each before it begins."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any
+
+from chainrule.compiler.tracing.locations import is_internal
+from chainrule.interrupts import P, T, call_then, call_with, uninterrupted
+
+Report = Callable[[FrameType], bool]
+"""Takes the frame of a function that starts; returns False if it wants the next one as well."""
+
+
+class _Reporter:
+    """The receivers of reports in one thread or task, the innermost last."""
+
+    def __init__(self, outer: _Reporter | None, report: Report) -> None:
+        self.receivers: list[tuple[Report, dict[tuple[int, int], Any]]] = [(report, {})]
+        if outer is not None:
+            self.receivers[:0] = outer.receivers
+        self.finalizers: int = outer.finalizers if outer else _finalizers(sys._getframe())
+
+    def started(self, frame: FrameType) -> None:
+        """Report a frame to the receivers that have not seen its code."""
+        code = frame.f_code
+        space = frame.f_globals
+        if is_internal[space.get("__file__") or ""]:  # of a generated function
+            return
+        key = id(code), id(space)
+        if key not in self.receivers[-1][1] and _finalizers(frame) == self.finalizers:
+            for report, seen in self.receivers:
+                if key not in seen:
+                    seen[key] = code, space  # held, so that nothing else gets their ids
+                    if not report(frame):
+                        del seen[key]
+
+
+def _finalizers(frame: FrameType | None) -> int:
+    """Return the number of frames that Python runs when it frees memory, at any time."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_name == "__del__" or frame.f_code in callbacks
+        frame = frame.f_back
+    return count
+
+
+_REPORTER: ContextVar[_Reporter | None] = ContextVar("chainrule reporter", default=None)
+
+
+def reporting(
+    report: Report, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> tuple[T, bool]:
+    """Call a function, and report code as it starts; return also whether nothing was missed.
+
+    Debuggers, profilers and coverage tools stay undisturbed: each may occupy one of Python's hooks,
+    and another one is used.
+    """
+    outer = _REPORTER.get()
+
+    def call() -> tuple[T, bool]:
+        if outer is None:
+            return _hooked(function, *args, **kwargs)
+        return function(*args, **kwargs), True
+
+    return call_with({_REPORTER: _Reporter(outer, report)}, call)
+
+
+def _report(frame: FrameType) -> None:
+    reporter = _REPORTER.get()
+    if reporter is not None:
+        reporter.started(frame)
+
+
+if sys.version_info >= (3, 12):
+    _FIRST_TOOL, _TOOLS = 3, 6
+    _LOCK = threading.Lock()
+    _active: set[object] = set()  # calls with reports, in any thread
+
+    def _tool() -> int | None:
+        """Return the id under which this package gets events; None if all are taken."""
+        monitoring = sys.monitoring
+        ids = [(_FIRST_TOOL + i) % _TOOLS for i in range(_TOOLS)]
+        for tool in ids:
+            if monitoring.get_tool(tool) == "chainrule":
+                return tool
+        for tool in ids:
+            if monitoring.get_tool(tool) is None:
+                monitoring.use_tool_id(tool, "chainrule")
+                monitoring.register_callback(tool, monitoring.events.PY_START, _on_start)
+                return tool
+        return None
+
+    def _on_start(code: CodeType, _: int) -> Any:
+        if is_internal[code.co_filename]:
+            return sys.monitoring.DISABLE
+        _report(sys._getframe(1))
+        return None
+
+    class _Switch:
+        """The events of one call, turned on and off in threads that no signal interrupts."""
+
+        def __init__(self) -> None:
+            self.ended = False
+
+        def on(self) -> bool:
+            """Turn events on; return whether that was possible."""
+            with _LOCK:
+                tool = _tool()
+                if tool is None or self.ended:
+                    return False
+                _active.add(self)
+                sys.monitoring.set_events(tool, sys.monitoring.events.PY_START)
+                return True
+
+        def off(self) -> None:
+            """Turn events off if no other call needs them."""
+            self.ended = True
+            with _LOCK:
+                _active.discard(self)
+                tool = _tool()
+                if tool is not None and not _active:
+                    sys.monitoring.set_events(tool, 0)
+
+    def _hooked(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, bool]:
+        """Call a function with a hook; return also whether there was one."""
+        switch = _Switch()
+
+        def call() -> tuple[T, bool]:
+            complete = uninterrupted(switch.on)
+            return function(*args, **kwargs), complete
+
+        return call_then(lambda: uninterrupted(switch.off), call)
+
+    def _reset_after_fork() -> None:
+        global _LOCK
+        _LOCK = threading.Lock()
+
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+    def unreported(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that runs no code of the user, so that nothing need be reported."""
+        return function(*args, **kwargs)
+
+else:
+
+    def _hook(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and not is_internal[frame.f_code.co_filename]:
+            _report(frame)
+
+    def _hooked(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, bool]:
+        """Call a function with a hook; return also whether there was one all the time."""
+        get: Any = sys.gettrace
+        put: Any = sys.settrace
+        if get() is not None:
+            get, put = sys.getprofile, sys.setprofile
+        if get() is not None:
+            return function(*args, **kwargs), False
+
+        def call() -> tuple[T, bool]:
+            put(_hook)
+            return function(*args, **kwargs), get() is _hook
+
+        def restore() -> None:
+            if get() is _hook:
+                put(None)
+
+        return call_then(restore, call)
+
+    def unreported(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that runs no code of the user, so that nothing need be reported."""
+        if sys.gettrace() is not _hook:
+            return function(*args, **kwargs)
+
+        def call() -> T:
+            sys.settrace(None)
+            return function(*args, **kwargs)
+
+        return call_then(lambda: sys.settrace(_hook), call)

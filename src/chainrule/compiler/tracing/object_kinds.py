@@ -1,0 +1,110 @@
+"""Kinds of objects that a search meets: plain values, iterators, random generators, wrappers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Iterator, MappingView
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+
+PLAIN = (str, bytes, type(None), np.generic, np.dtype, numbers.Number, range, slice)
+_BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
+BY_IDENTITY = (Tensor, types.FunctionType, *_BUILTIN_FUNCTIONS, np.ndarray)
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+GETTERS = (operator.attrgetter, operator.methodcaller)
+
+
+def has_state(value: Any) -> bool:
+    """Whether an object of the standard library holds what may change."""
+    fixed = (*PLAIN, *BY_IDENTITY, type, types.ModuleType, types.MethodType, Enum)
+    return not isinstance(value, fixed)
+
+
+def is_cached_property(cls: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
+
+
+def is_plain_access(cls: type, name: str) -> bool:
+    """Whether `x.name` of an instance is what its `__dict__` holds."""
+    own: Any = cls.__getattribute__
+    return own is object.__getattribute__ and not hasattr(
+        type(inspect.getattr_static(cls, name, None)), "__set__"
+    )
+
+
+def functions_of(member: Any) -> Iterator[Any]:
+    """Yield the functions of a class member: a method, property or other descriptor."""
+    yield member
+    if isinstance(member, property):
+        yield from (member.fget, member.fset)
+    for name in ("__func__", "func", "fget"):
+        yield getattr(member, name, None)
+    inner = wrapped(member)
+    if inner is not None:
+        yield inner
+
+
+def wrapped(thing: Any) -> Any:
+    """Return the function that a decorator has wrapped, or None."""
+    space = getattr(thing, "__dict__", None)  # some objects have any attribute
+    return space.get("__wrapped__") if isinstance(space, dict) else None
+
+
+def is_literal(key: Any) -> bool:
+    """Whether the `repr` of a key is a literal of it."""
+    if isinstance(key, tuple):
+        return type(key) is tuple and all(map(is_literal, key))
+    return isinstance(key, bool | int | str | bytes | None) and type(key).__module__ == "builtins"
+
+
+def is_plain(x: Any) -> bool:
+    """Whether an object is a number, a string or the like, or a tuple of such."""
+    if type(x) is tuple:
+        return all(map(is_plain, x))
+    return isinstance(x, PLAIN)
+
+
+def is_constant(x: Any) -> bool:
+    """Whether an object is immutable or a singleton: numbers, strings, functions, classes."""
+    fixed = (*PLAIN, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, Enum)
+    if isinstance(x, frozenset):
+        return all(map(is_constant, x))
+    return isinstance(x, fixed) or x is ...
+
+
+def is_iterator(x: Any) -> bool:
+    """Whether an object is an iterator with hidden state, or a view of a dict."""
+    hidden_state = hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
+    return hidden_state or isinstance(x, MappingView)
+
+
+def is_generator(x: Any) -> bool:
+    """Whether an object is a random generator of NumPy or Python."""
+    classes = [
+        vars(sys.modules[n]).get(c) for n, c in _GENERATOR_CLASSES.items() if n in sys.modules
+    ]
+    return hasattr(type(x), "bit_generator") or isinstance(x, tuple(filter(None, classes)))
+
+
+_GENERATOR_CLASSES = {"random": "Random", "numpy.random": "RandomState"}
+"""Generator classes by module, for modules that are not imported only for this check."""
+
+
+def module_generators(module: types.ModuleType, names: set[str]) -> list[Any]:
+    """Return the global generator of a module, if some code may use it."""
+    if module is sys.modules.get("random"):
+        return [vars(module)["_inst"]]
+    if module is sys.modules.get("numpy.random") or (module is np and "random" in names):
+        return [np.random.mtrand._rand]
+    return []

@@ -1,0 +1,462 @@
+"""Search of objects: their contents and attributes, with the values that they have now."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import gc
+import inspect
+import sys
+import types
+import weakref
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.node import Node
+from chainrule.compiler.ir.constants import count_marshalled, equality
+from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS
+from chainrule.compiler.tracing.found import (
+    IDENTITIES,
+    MAX_COMPARED_BYTES,
+    MEMORY,
+    ORDER,
+    DictItem,
+    Found,
+    Identities,
+    large_memory,
+)
+from chainrule.compiler.tracing.locations import (
+    is_internal_class,
+    is_internal_module,
+    is_standard_class,
+    is_standard_module,
+)
+from chainrule.compiler.tracing.object_kinds import (
+    BY_IDENTITY,
+    GETTERS,
+    PLAIN,
+    PROXIES,
+    functions_of,
+    is_generator,
+    is_iterator,
+    is_literal,
+    is_plain,
+    is_plain_access,
+    module_generators,
+    wrapped,
+)
+from chainrule.errors import CompileError
+
+_MAX_FOUND = 20_000
+"""Number of recorded values from which a function is refused, since each call compares them."""
+
+_MAX_ITEMWISE = 8
+"""Number of numbers and strings above which a container is compared at once, not item by item."""
+
+_MAX_PATH = 160
+"""Length, in characters, of a path after which a new one begins at an object on it."""
+
+
+class Holder:
+    """An object whose attributes are recorded as soon as some code names them."""
+
+    __slots__ = ("before", "path", "scope", "slots", "space", "value", "whole")
+
+    def __init__(
+        self, scope: Any, path: str, value: Any, space: Any, slots: Iterable[str] = ()
+    ) -> None:
+        self.scope, self.path, self.value = scope, path, value
+        self.space = space  # the namespace of its attributes, or None
+        self.slots = frozenset(slots)
+        self.before = frozenset(space or ())  # names that it had when it was found
+        self.whole = False  # whether all attributes are recorded
+
+
+class ObjectSearch(ABC):
+    """The objects that were visited, and the attributes of theirs that some code names."""
+
+    def __init__(self, note: Callable[[Any], None] = lambda value: None) -> None:
+        self.found: list[Found] = []
+        self.complete = True  # whether all code that ran was reported, and nothing imported
+        self._note = note  # takes each array and random generator as it is found
+        self._names: set[str] = set()
+        self.computes = False  # whether some code looks something up by a computed name
+        self._any_attribute = self._tolerant = False
+        self._places: set[tuple[int, str]] = set()
+        self._kept: dict[int, Any] = {}  # visited objects by id, held so that ids stay theirs
+        self._queue: deque[tuple[Any, str, Any]] = deque()
+        self._holders: list[Holder] = []
+        self._by_object: dict[int, Holder] = {}
+        self._ran: set[int] = set()
+        self._members: dict[int, list[tuple[type, str, Any]]] = {}  # methods of classes by code
+        self._whole: dict[int, Any] = {}  # objects looked into by computed names
+        self._caches: list[Any] = []
+        self.errors: list[CompileError] = []  # why the function can't be compiled
+
+    @abstractmethod
+    def _register(self, function: types.FunctionType) -> None:
+        """Note a function that may run, or has run already."""
+
+    @abstractmethod
+    def _all_modules(self) -> None:
+        """Visit all modules."""
+
+    # --- starting points ---
+
+    def add(self, scope: Any, path: str, value: Any) -> None:
+        """Add an object to the queue."""
+        self._queue.append((scope, path, value))
+
+    def _look_everywhere(self) -> None:
+        self._any_attribute = True
+        for holder in list(self._holders):
+            self._look_up(holder, frozenset())
+
+    # --- objects ---
+
+    def _record(self, scope: Any, path: str, value: Any, by_value: bool = False) -> None:
+        """Record the value at a path."""
+        place = id(scope), path
+        if place not in self._places:
+            self._places.add(place)
+            self.found.append(Found(scope, path, value, by_value))
+
+    def _visit_queue(self) -> None:
+        """Visit the objects of the queue, and those that they lead to."""
+        while self._queue and not self.errors:
+            scope, path, value = self._queue.popleft()
+            if len(self.found) > _MAX_FOUND:
+                self._refuse(scope, path)
+            elif not path or (id(scope), path) not in self._places:
+                self._visit(scope, path, value)
+
+    def _refuse(self, scope: Any, path: str) -> None:
+        message = (
+            f"a compiled function reaches more than {_MAX_FOUND:,} values by name, which each call "
+            f"would have to compare (one is at {_readable(path) or type(scope).__name__}): pass "
+            "what it needs of them as an argument, or read it outside"
+        )
+        self.errors.append(CompileError(message))
+
+    def _visit(self, scope: Any, path: str, value: Any) -> None:
+        kind = type(value)
+        if kind in PROXIES:
+            self._proxy(scope, path, value)
+        elif isinstance(value, PLAIN):
+            if path:
+                self._record(scope, path, value, True)
+            if getattr(value, "__dict__", None):
+                self._object(scope, path, value)
+        elif is_generator(value):
+            self._record(scope, path, value)
+            self._note(value)
+        elif isinstance(value, BY_IDENTITY):
+            self._by_identity(scope, path, value)
+        elif isinstance(value, type):
+            if path:
+                self._record(scope, path, value)
+            self._open_class(value)
+            metaclass: type = type(value)
+            for cls in [*value.__mro__[1:], *metaclass.__mro__]:
+                self._open_class(cls)
+        elif isinstance(value, types.ModuleType):
+            if path:
+                self._record(scope, path, value)
+            self._visit_module(value)
+        elif isinstance(value, types.MethodType):
+            self.add(scope, f"{path}.__self__", value.__self__)
+            self.add(scope, f"{path}.__func__", value.__func__)
+        elif id(value) in self._kept:  # reached before by another path: check the identity
+            if path:
+                self._record(scope, path, value)
+        else:
+            self._kept[id(value)] = value
+            if len(path) > _MAX_PATH:
+                self._record(scope, path, value)
+                scope, path = value, ""
+            self._container(scope, path, value)
+
+    def _container(self, scope: Any, path: str, value: Any) -> None:
+        if value is sys.modules:
+            if scope is not vars(sys):  # else the code says which module it looks up
+                self._all_modules()
+        elif isinstance(value, dict):
+            self._dict(scope, path, value)
+        elif isinstance(value, list | tuple | deque):
+            self._sequence(scope, path, value)
+        elif isinstance(value, set | frozenset):
+            self._set(scope, path, value)
+        else:
+            self._object(scope, path, value)
+            return
+        if getattr(value, "__dict__", None) is not None:  # of a subclass
+            self._object(scope, path, value)
+
+    def _by_identity(self, scope: Any, path: str, value: Any) -> None:
+        if path:
+            self._record(scope, path, value)
+        if isinstance(value, types.FunctionType):
+            self._register(value)
+        elif isinstance(value, np.ndarray):
+            if path:
+                self._note(value)
+            if value.dtype.hasobject:
+                for i, part in enumerate(value.flat):
+                    self.add(value, f".item({i})", part)
+        elif any(value is lookup for lookup in COMPUTED_LOOKUPS):
+            self._look_everywhere()
+        elif isinstance(value, types.BuiltinFunctionType):
+            owner = value.__self__
+            if not isinstance(owner, types.ModuleType | type | None):
+                self.add(owner, "", owner)
+
+    def _visit_module(self, module: types.ModuleType) -> None:
+        for generator in module_generators(module, self._names):
+            self.add(generator, "", generator)
+        if not is_internal_module(module):
+            self._open(vars(module), "", module, vars(module))
+
+    def _dict(self, scope: Any, path: str, value: dict[Any, Any]) -> None:
+        if self._at_once(scope, path, value):
+            return
+        self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
+        own_access = type(value).__getitem__ is not dict.__getitem__
+        literal = not own_access and all(map(is_literal, value))
+        for key, part in list(value.items()):
+            if not own_access and is_literal(key):
+                self.add(scope, f"{path}[{key!r}]", part)
+            else:
+                self.add(DictItem(value, key), ".value", part)
+        if literal:
+            self._items(scope, path, list(value))
+            return
+        if path:
+            self._record(scope, path, value)
+        self.found.append(Found(value, "", Identities(value), form=IDENTITIES))
+
+    def _sequence(self, scope: Any, path: str, value: Any) -> None:
+        if self._at_once(scope, path, value):
+            return
+        self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
+        for i, part in enumerate(value):
+            self.add(scope, f"{path}[{i}]", part)
+
+    def _at_once(self, scope: Any, path: str, value: Any) -> bool:
+        """Record the content of a container with many numbers or strings and nothing else."""
+        if (count_marshalled(value) or 0) <= _MAX_ITEMWISE:
+            return False
+        form, held = equality(value)
+        size = Found(scope, f"{path}.__len__()", len(value), True)
+        self.found += [size, Found(scope, path, held, form=form)]
+        return True
+
+    def _items(self, scope: Any, path: str, parts: list[Any]) -> None:
+        """Record the numbers and strings in a set, or the keys of a dict, in their order."""
+        form, held = equality(parts)
+        self.found.append(Found(scope, path, held, form=form.replace("{0}", "[*{0}]")))
+
+    def _set(self, scope: Any, path: str, value: Any) -> None:
+        parts = list(value)
+        if all(map(is_plain, parts)):
+            if path:
+                self.found.append(Found(scope, f"{path}.__class__", type(value)))
+            self._items(scope, path, parts)
+            return
+        if path:
+            self._record(scope, path, value)
+        self.found.append(Found(value, "", Identities(parts), form=IDENTITIES))
+        for part in parts:
+            self.add(part, "", part)
+
+    def _object(self, scope: Any, path: str, value: Any) -> None:
+        if path:
+            self._record(scope, path, value)
+        inner = wrapped(value)
+        if inner is not None:
+            self.add(scope, f"{path}.__wrapped__", inner)
+        classes = [c for c in type(value).__mro__ if c is not object]
+        own = [c for c in classes if is_internal_class(c)]
+        if own and (inner is not None or isinstance(value, Node)):
+            return
+        if own and own[0].__module__.startswith(_TRACED_BY):
+            for part in getattr(value, "__dict__", {}).values():
+                if callable(part):
+                    self.add(part, "", part)
+            return
+        self._record(value, ".__class__", type(value))
+        for cls in (*classes, *type(type(value)).__mro__):
+            self._open_class(cls)
+        space = getattr(value, "__dict__", None)
+        space = space if isinstance(space, dict) else None
+        with_slots = [c for c in classes if "__slots__" in vars(c)]
+        slots = [n for c in with_slots for n, m in vars(c).items() if inspect.ismemberdescriptor(m)]
+        holder = self._open(scope, path, value, space, slots)
+        if holder is not None:
+            if own:
+                self._all_attributes(holder)
+            elif hasattr(type(value), "__dataclass_fields__"):  # a container for this package
+                self._look_up(holder, frozenset(type(value).__dataclass_fields__))
+        if not own:
+            self._hidden(scope, path, value, space is None and not slots)
+
+    def _proxy(self, scope: Any, path: str, value: Any) -> None:
+        if path:
+            self._record(scope, path, value)
+        try:
+            referent = value.__repr__.__self__
+        except ReferenceError:
+            return
+        reference = weakref.ref(referent)
+        self.add(reference, "()", referent)
+
+    def _hidden(self, scope: Any, path: str, value: Any, opaque: bool) -> None:
+        """Record the content of an object that is not in its attributes."""
+        if isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.add(scope, f"{path}.{name}", getattr(value, name))
+        elif isinstance(value, weakref.ref):
+            self.add(value, "()", value())
+        elif isinstance(value, contextvars.ContextVar):
+            self.add(value, ".get(...)", value.get(...))
+        elif isinstance(value, functools._lru_cache_wrapper):
+            self._caches.append(value)
+        elif not self._memory(value) and opaque and not is_iterator(value):
+            for part in gc.get_referents(value):
+                if not isinstance(part, types.ModuleType | type):
+                    self.add(part, "", part)
+            if isinstance(value, GETTERS):
+                self._strings(value.__reduce__())
+
+    def _strings(self, names: Any) -> None:
+        """Look up the names that an `attrgetter` or `methodcaller` was made with."""
+        for text in names if isinstance(names, tuple) else ():
+            self._strings(text)
+            new = frozenset(text.split(".")) - self._names if isinstance(text, str) else ()
+            self._names.update(new)
+            for holder in list(self._holders) if new else ():
+                self._look_up(holder, new)
+
+    def _memory(self, value: Any) -> bool:
+        """Record the bytes of an object that has a buffer."""
+        try:
+            view = memoryview(value)
+        except (TypeError, ValueError):
+            return False
+        if view.nbytes <= MAX_COMPARED_BYTES:
+            self.found.append(Found(value, "", view.tobytes(), form=MEMORY))
+        else:
+            self.errors.append(CompileError(large_memory(type(value).__name__, view.nbytes)))
+        return True
+
+    # --- attributes ---
+
+    def _open(
+        self, scope: Any, path: str, value: Any, space: Any, slots: Iterable[str] = ()
+    ) -> Holder | None:
+        """Look up all names in an object, now and later."""
+        if id(value) in self._by_object:
+            return None
+        holder = self._by_object[id(value)] = Holder(scope, path, value, space, slots)
+        self._holders.append(holder)
+        self._look_up(holder, frozenset(self._names))
+        return holder
+
+    def _open_class(self, cls: type) -> None:
+        """Visit the methods and attributes of a class."""
+        if id(cls) in self._by_object or is_standard_class(cls) or is_internal_class(cls):
+            return
+        for name, member in list(vars(cls).items()):
+            for function in functions_of(member):
+                if isinstance(function, types.FunctionType):
+                    self._register(function)
+                    code = id(function.__code__)
+                    self._members.setdefault(code, []).append((cls, name, member))
+                    if code in self._ran:
+                        self._member(cls, name, member)
+        size = len(vars(cls))
+        self._open(cls, "", cls, vars(cls))
+        self.found.append(Found(cls, ".__dict__.__len__()", size, True))
+
+    def _member(self, cls: type, name: str, member: Any) -> None:
+        self.add(cls, f".__dict__[{name!r}]", member)
+
+    def _look_up(self, holder: Holder, names: Iterable[str]) -> None:
+        """Visit the attributes of an object that have one of these names."""
+        value, space = holder.value, holder.space
+        is_module = isinstance(value, types.ModuleType)
+        if not holder.whole and self._is_whole(value):
+            self._all_attributes(holder)
+        if space:
+            for name in sorted(space.keys() & names):
+                self._attribute(holder, name, space[name], is_module)
+        for name in sorted(holder.slots & frozenset(names)):
+            if hasattr(value, name):
+                self.add(holder.scope, f"{holder.path}.{name}", getattr(value, name))
+            else:
+                self.found.append(Found(value, "", name, form="not hasattr({0}, {1})"))
+        if space is None and not holder.slots:
+            for name in sorted(names):
+                if isinstance(getattr(type(value), name, None), types.GetSetDescriptorType):
+                    self._c_attribute(holder, name)
+
+    def _c_attribute(self, holder: Holder, name: str) -> None:
+        try:
+            part = getattr(holder.value, name)
+        except Exception:
+            return
+        if isinstance(part, PLAIN):
+            self.add(holder.scope, f"{holder.path}.{name}", part)
+
+    def _is_whole(self, value: Any) -> bool:
+        if id(value) in self._whole:
+            return True
+        if not self._any_attribute:
+            return False
+        return not (isinstance(value, types.ModuleType) and is_standard_module(value))
+
+    def _all_attributes(self, holder: Holder) -> None:
+        holder.whole = True
+        if isinstance(holder.value, types.ModuleType):
+            self._namespace(holder.space)
+            return
+        for name in sorted(map(str, holder.space or ())):
+            if not (isinstance(holder.value, type) and name.startswith("__")):
+                self._attribute(holder, name, holder.space[name], False)
+        for name in sorted(holder.slots):
+            if hasattr(holder.value, name):
+                self.add(holder.scope, f"{holder.path}.{name}", getattr(holder.value, name))
+
+    def _namespace(self, space: dict[str, Any]) -> None:
+        """Visit all globals of a module."""
+        if (id(space), "") in self._places:
+            return
+        self._places.add((id(space), ""))
+        self._kept[id(space)] = space
+        self.found.append(Found(space, "", list(space), form=ORDER))
+        for name in [n for n in space if not (n.startswith("__") and n.endswith("__"))]:
+            self.add(space, f"[{name!r}]", space[name])
+
+    def _attribute(self, holder: Holder, name: str, part: Any, is_module: bool) -> None:
+        """Visit an attribute from the namespace of an object."""
+        value, scope, path = holder.value, holder.scope, holder.path
+        if is_module:
+            self.add(scope, f"[{name!r}]", part)
+        elif isinstance(value, type):
+            if not isinstance(part, types.MemberDescriptorType | types.GetSetDescriptorType):
+                self.add(value, f".__dict__[{name!r}]", part)
+        elif name.isidentifier() and is_plain_access(type(value), name):
+            self.add(scope, f"{path}.{name}", part)
+        else:
+            self.add(scope, f"{path}.__dict__[{name!r}]", part)
+
+
+_TRACED_BY = ("chainrule.compiler.", "chainrule.control_flow")
+"""Modules whose objects a trace changes as it goes on."""
+
+
+def _readable(path: str) -> str:
+    return path if len(path) < 60 else f"{path[:60]}…"

@@ -1,0 +1,698 @@
+"""What a function reads: each kind of value, in each place, read in each way, and changed."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import importlib
+import itertools
+import sys
+from collections import UserList, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.compiler.tracing.locations import is_standard
+
+
+class Kind(NamedTuple):
+    """A kind of value: its source, a number that depends on its content, and changes in place."""
+
+    source: str
+    number: str  # of v
+    changes: tuple[str, ...]  # of v
+    other: str  # another value of this kind
+
+
+KINDS = {
+    "float": Kind("2.0", "v", (), "3.0"),
+    "type": Kind("2", "float(isinstance(v, int))", (), "2.0"),
+    "string": Kind("'ab'", "len(v)", (), "'abc'"),
+    "list": Kind("[1.0, 2.0]", "v[0] + 3 * v[1]", ("v.reverse()", "v[0] = 7.0"), "[5.0, 6.0]"),
+    "long list": Kind("[1.0] * 20", "sum(v)", ("v[13] = 7.0", "v.pop()"), "[2.0] * 20"),
+    "rows": Kind(
+        "[[1.0, 2.0]] * 3 + [[4.0] * 9]", "sum(map(sum, v))", ("v[3][5] = 1.0",), "[[3.0]]"
+    ),
+    "dict": Kind(
+        "{'a': 2.0, 'b': 5.0}",
+        "next(iter(v.values())) + 10 * len(v) + v.get('c', 0)",
+        ("v['a'] = 4.0", "v['a'] = v.pop('a')", "v['c'] = 1.0", "del v['a']"),
+        "{'a': 3.0}",
+    ),
+    "long dict": Kind(
+        "{i: float(i) for i in range(20)}",
+        "v[3] + next(iter(v))",
+        ("v[3] = 0.0", "v[0] = v.pop(0)"),
+        "{3: 1.0}",
+    ),
+    "dict of objects": Kind("{object(): 2.0}", "sum(v.values())", ("v[object()] = 3.0",), "{}"),
+    "set": Kind("{1.0, 2.0}", "sum(v)", ("v.add(5.0)", "v.discard(1.0)"), "{3.0}"),
+    "deque": Kind(
+        "collections.deque([1.0, 2.0])",
+        "v[0] + 3 * v[1]",
+        ("v.rotate()", "v.appendleft(5.0)"),
+        "collections.deque([3.0, 3.0])",
+    ),
+    "bytearray": Kind("bytearray([1, 2])", "v[0] + len(v)", ("v[0] = 9",), "bytearray([5])"),
+    "array.array": Kind(
+        "array.array('d', [1, 2])", "sum(v)", ("v[0] = 9.0", "v.pop()"), "array.array('d', [7])"
+    ),
+    "memoryview": Kind(
+        "memoryview(bytearray([1, 2]))", "v[0]", ("v[0] = 7",), "memoryview(b'abc')"
+    ),
+    "mapping proxy": Kind(
+        "types.MappingProxyType(under := {'a': 2.0})",
+        "v['a']",
+        ("under['a'] = 3.0",),
+        "types.MappingProxyType({'a': 4.0})",
+    ),
+    "user dict": Kind(
+        "collections.UserDict(a=2.0)", "v['a']", ("v['a'] = 3.0",), "collections.UserDict(a=4.0)"
+    ),
+    "user list": Kind(
+        "collections.UserList([2.0])", "v[0]", ("v[0] = 3.0",), "collections.UserList([4.0])"
+    ),
+    "chain map": Kind(
+        "collections.ChainMap({}, {'a': 2.0})",
+        "v['a']",
+        ("v.maps[1]['a'] = 3.0", "v['a'] = 5.0"),
+        "collections.ChainMap({'a': 4.0})",
+    ),
+    "ordered dict": Kind(
+        "collections.OrderedDict(a=2.0, b=3.0)",
+        "next(iter(v.values()))",
+        ("v.move_to_end('a')",),
+        "collections.OrderedDict(a=4.0)",
+    ),
+    "default dict": Kind(
+        "collections.defaultdict(float, a=2.0)",
+        "v['a']",
+        ("v['a'] = 3.0",),
+        "collections.defaultdict(float)",
+    ),
+    "context variable": Kind(
+        "contextvars.ContextVar('v', default=2.0)",
+        "v.get()",
+        ("v.set(3.0)",),
+        "contextvars.ContextVar('v', default=4.0)",
+    ),
+    "weak reference": Kind(
+        "weakref.ref(under := Thing(2.0))", "v().rate", ("under.rate = 3.0",), "weakref.ref(THING)"
+    ),
+    "weak dict": Kind(
+        "weakref.WeakValueDictionary(a=(under := Thing(2.0)))",
+        "v['a'].rate",
+        ("under.rate = 3.0", "v['a'] = THING"),
+        "weakref.WeakValueDictionary(a=THING)",
+    ),
+    "weak key dict": Kind(
+        "weakref.WeakKeyDictionary({THING: 2.0})",
+        "v[THING]",
+        ("v[THING] = 3.0",),
+        "weakref.WeakKeyDictionary({THING: 4.0})",
+    ),
+    "proxy": Kind("weakref.proxy(under := Thing(2.0))", "v.rate", ("v.rate = 3.0",), "THING"),
+    "object": Kind(
+        "Thing(2.0)",
+        "getattr(v, 'other', 0) + v.rate + v.kind",
+        ("v.rate = 3.0", "v.kind = 4.0", "v.other = 5.0", "v.__dict__['rate'] = 7.0"),
+        "Thing(5.0)",
+    ),
+    "slots": Kind("Slots(2.0)", "v.rate", ("v.rate = 3.0",), "Slots(4.0)"),
+    "namespace": Kind(
+        "types.SimpleNamespace(rate=2.0)",
+        "v.rate",
+        ("v.rate = 3.0",),
+        "types.SimpleNamespace(rate=4.0)",
+    ),
+    "dataclass": Kind(
+        "Data(2.0)",
+        "dataclasses.asdict(v)['rate'] + v.extra",
+        ("v.rate = 3.0", "v.extra = 2.0"),
+        "Data(4.0)",
+    ),
+    "property": Kind("Computed(2.0)", "v.doubled", ("v.half = 3.0",), "Computed(4.0)"),
+    "descriptor": Kind(
+        "Computed(2.0)",
+        "v.scaled",
+        ("type(v).__dict__['scaled'].factor += 1.0",),
+        "Computed(4.0)",
+    ),
+    "cached property": Kind(
+        "Computed(2.0)", "v.kept", ("v.half = 3.0; del v.kept", "v.kept = 9.0"), "Computed(4.0)"
+    ),
+    "any attribute": Kind(
+        "Open(2.0)", "v.whatever", ("v.given = 3.0", "v.whatever = 4.0"), "THING"
+    ),
+    "enum": Kind("Mode.LOW", "v.value", (), "Mode.HIGH"),
+    "which enum": Kind("Mode.LOW", "1.0 if v is Mode.LOW else 2.0", (), "Mode.HIGH"),
+    "which object": Kind("THING", "1.0 if v is THING else 2.0", (), "Thing(1.0)"),
+    "class": Kind(
+        "type('Made', (), {'rate': 2.0})",
+        "v.rate + getattr(v, 'other', 0.0)",
+        ("v.rate = 3.0", "v.other = 4.0"),
+        "Thing",
+    ),
+    "method": Kind(
+        "type('Made', (), {'run': lambda self: 2.0})()",
+        "v.run()",
+        ("type(v).run = lambda self: 3.0", "v.run = lambda: 4.0"),
+        "type('Made', (), {'run': lambda self: 2.5})()",
+    ),
+    "operator": Kind(
+        "type('Made', (), {'__len__': lambda self: 2})()",
+        "len(v)",
+        ("type(v).__len__ = lambda self: 3",),
+        "'four'",
+    ),
+    "truth": Kind(
+        "type('Made', (), {})()",
+        "1.0 if v else 2.0",
+        ("type(v).__len__ = lambda self: 0",),
+        "()",
+    ),
+    "function": Kind(
+        "copied(helper)",
+        "v()",
+        (
+            "v.__defaults__ = (7.0,)",
+            "v.__code__ = (lambda rate=2.0: rate + 1).__code__",
+            "FACTOR[0] = 5.0",
+        ),
+        "lambda: 3.0",
+    ),
+    "function attribute": Kind("copied(helper)", "v.rate", ("v.rate = 3.0",), "helper"),
+    "partial": Kind(
+        "functools.partial(scaled, 2.0, 1.0)",
+        "v()",
+        ("v.__setstate__((scaled, (3.0, 1.0), {}, {}))",),
+        "functools.partial(scaled, 4.0, 1.0)",
+    ),
+    "cached function": Kind(
+        "functools.lru_cache(lambda: FACTOR[0])",
+        "v()",
+        (
+            "FACTOR[0] += 1",
+            "FACTOR[0] += 1; v.cache_clear()",
+            "FACTOR[0] += 1; v.cache_clear(); v()",
+        ),
+        "lambda: 9.0",
+    ),
+    "iterator": Kind("iter(range(2, 100))", "next(v)", (), "iter([5.0])"),
+    "generator": Kind("(i for i in range(2, 100))", "next(v)", (), "iter([5.0])"),
+    "decimal context": Kind(
+        "decimal.Context(prec=5)", "v.prec", ("v.prec = 7",), "decimal.Context()"
+    ),
+    "module": Kind(
+        "types.ModuleType('inner')",
+        "getattr(v, 'rate', 2.0)",
+        ("v.rate = 3.0",),
+        "types.SimpleNamespace(rate=4.0)",
+    ),
+    "number in an array": Kind(
+        "np.array([2.0, 3.0])", "float(v[0])", ("v[0] = 4.0", "v.fill(7.0)"), "np.ones(2)"
+    ),
+    "number in a large array": Kind(
+        "np.ones(10**6)", "float(v[0])", ("v[0] = 4.0",), "np.zeros(10**6)"
+    ),
+    "what is in an array": Kind(
+        "np.array([0.0, 3.0])", "len(v.tolist()) + (2.0 if v.any() else 1.0)", ("v[1] = 0",), "[]"
+    ),
+    "objects in an array": Kind(
+        "np.array([Thing(1.0), None])", "v[0].rate", ("v[0].rate = 2.0",), "[THING]"
+    ),
+    "named tuple": Kind("Pair(1.0, [2.0])", "v.b[0]", ("v.b[0] = 3.0",), "Pair(4.0, [5.0])"),
+    "cyclic": Kind("cyclic()", "v[0] + v[1][0]", ("v[0] = 3.0",), "[4.0, [1.0]]"),
+    "tree with parents": Kind("tree()", "v.parts[0].up.rate", ("v.rate = 3.0",), "tree(5.0)"),
+    "deep": Kind("deep(500)", "depth(v)", ("v[0][0][0] = []",), "deep(2)"),
+    "environment": Kind(
+        "os.environ",
+        "float(v.get('CHAINRULE_TEST', 2))",
+        ("v['CHAINRULE_TEST'] = '3'", "v.pop('CHAINRULE_TEST', 0)"),
+        "{}",
+    ),
+    "environment by function": Kind(
+        "os.getenv", "float(v('CHAINRULE_TEST', 2))", ("os.environ['CHAINRULE_TEST'] = '5'",), "v"
+    ),
+    "getter": Kind(
+        "operator.attrgetter(''.join(['ra', 'te']))",
+        "v(THING)",
+        ("THING.rate += 1.0",),
+        "operator.attrgetter('kind')",
+    ),
+}
+
+PLACES = {
+    "global": "def read(): return number(value)",
+    "computed global": "def read(): return number(globals()[''.join(['val', 'ue'])])",
+    "attribute of the module": (
+        "def read(): return number(getattr(sys.modules[__name__], 'val' + str('ue')))"
+    ),
+    "variables of the module": "def read(): return number(vars(sys.modules[__name__])['value'])",
+    "import inside": "def read():\n    import MODULE as here\n    return number(here.value)",
+    "from import inside": "def read():\n    from MODULE import value\n    return number(value)",
+    "import by name": (
+        "def read(): return number(importlib.import_module(''.join('MODULE')).value)"
+    ),
+    "closure": (
+        "def make(kept):\n"
+        "    def read(): return number(kept)\n"
+        "    def rebind(v):\n        nonlocal kept\n        kept = v\n"
+        "    return read, rebind\n"
+        "read, rebind = make(value)"
+    ),
+    "closure of a closure": (
+        "def make(kept):\n    def read(): return (lambda: number(kept))()\n    return read\n"
+        "read = make(value)"
+    ),
+    "attribute": (
+        "class Holder:\n    def read(self): return number(self.held)\n"
+        "holder = Holder()\nholder.held = value\n"
+        "def read(): return holder.read()\n"
+        "def rebind(v): holder.held = v"
+    ),
+    "slot": (
+        "class Holder:\n    __slots__ = ('held', '__private')\n"
+        "    def read(self): return number(self.__private)\n"
+        "    def rebind(self, v): self.__private = v\n"
+        "holder = Holder()\nholder.rebind(value)\n"
+        "def read(): return holder.read()\n"
+        "rebind = holder.rebind"
+    ),
+    "property": (
+        "class Holder:\n    @property\n    def public(self): return self.held\n"
+        "holder = Holder()\nholder.held = value\n"
+        "def read(): return number(holder.public)\n"
+        "def rebind(v): holder.held = v"
+    ),
+    "computed attribute": (
+        "class Holder: pass\n"
+        "holder = Holder()\nholder.held = value\n"
+        "def read(): return number(getattr(holder, 'he' + str('ld')))\n"
+        "def rebind(v): holder.held = v"
+    ),
+    "dict of an object": (
+        "class Holder: pass\n"
+        "holder = Holder()\nholder.held = value\n"
+        "def read(): return number(holder.__dict__[''.join(['he', 'ld'])])\n"
+        "def rebind(v): holder.held = v"
+    ),
+    "class attribute": (
+        "class Base: held = value\n"
+        "class Holder(Base): pass\n"
+        "def read(): return number(Holder().held)\n"
+        "def rebind(v): Holder.held = v"
+    ),
+    "default": "def read(v=value): return number(v)\ndef rebind(v): read.__defaults__ = (v,)",
+    "keyword default": (
+        "def read(*, v=value): return number(v)\ndef rebind(v): read.__kwdefaults__ = {'v': v}"
+    ),
+    "partial": "read = functools.partial(number, value)",
+    "decorated": (
+        "def twice(f):\n    @functools.wraps(f)\n    def wrapper(): return f() * 2\n"
+        "    return wrapper\n"
+        "@twice\ndef read(): return number(value)"
+    ),
+    "context manager": (
+        "@contextlib.contextmanager\ndef opened():\n    yield number(value)\n"
+        "def read():\n    with opened() as found:\n        return found"
+    ),
+    "generator": "def read(): return sum(number(v) for v in [value])",
+    "evaluated": "def read(): return eval('number(value)')",
+    "container": (
+        "registry = {'a': [value]}\n"
+        "def read(): return number(registry['a'][0])\n"
+        "def rebind(v): registry['a'][0] = v"
+    ),
+    "attribute of a function": (
+        "def read(): return number(read.held)\nread.held = value\ndef rebind(v): read.held = v"
+    ),
+    "builtins": (
+        "builtins.chainrule_test = value\n"
+        "def read(): return number(chainrule_test)\n"
+        "def rebind(v): builtins.chainrule_test = v"
+    ),
+    "module getattr": (
+        "def __getattr__(name): return value\n"
+        "def read(): return number(sys.modules['MODULE'].something)"
+    ),
+}
+
+HOUSING = ("plain", "installed", "named as a standard module")
+
+PRELUDE = """
+import array, builtins, collections, contextlib, contextvars, dataclasses, decimal, enum, functools
+import importlib, operator, os, sys, types, weakref
+import numpy as np
+
+class Thing:
+    kind = 1.0
+    def __init__(self, rate): self.rate = rate
+THING = Thing(1.0)
+
+class Slots:
+    __slots__ = ("__weakref__", "rate")
+    def __init__(self, rate): self.rate = rate
+
+@dataclasses.dataclass
+class Data:
+    rate: float
+    extra: float = 1.0
+
+class Factor:
+    factor = 2.0
+    def __get__(self, instance, owner): return instance.half * self.factor
+
+class Computed:
+    scaled = Factor()
+    def __init__(self, half): self.half = half
+    @property
+    def doubled(self): return self.half * 2
+    @functools.cached_property
+    def kept(self): return self.half * 3
+
+class Open:
+    def __init__(self, given): self.given = given
+    def __getattr__(self, name): return self.given
+
+class Mode(enum.Enum):
+    LOW = 2.0
+    HIGH = 3.0
+
+class Pair(collections.namedtuple("Pair", "a b")): pass
+
+FACTOR = [2.0]
+def helper(rate=2.0): return rate * FACTOR[0]
+helper.rate = 6.0
+def copied(f):
+    made = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__)
+    made.rate = 2.0
+    return made
+def scaled(rate, x): return rate * x
+
+def cyclic():
+    found = [2.0]
+    found.append(found)
+    return found
+class Node:
+    def __init__(self, rate, up): self.rate, self.up, self.parts = rate, up, []
+def tree(rate=2.0):
+    top = Node(rate, None)
+    top.parts += [Node(1.0, top), Node(2.0, top)]
+    return top
+def deep(n):
+    found = []
+    for _ in range(n): found = [found]
+    return found
+def depth(v):
+    found = 1.0
+    while v: v, found = v[0], found + 1
+    return found
+
+def number(v): return NUMBER
+value = SOURCE
+PLACE
+if "rebind" not in globals():
+    def rebind(v):
+        global value
+        value = v
+def change_in_place(i):
+    v = value
+    CHANGES
+def change(): rebind(OTHER)
+def eager(x): return x * read()
+"""
+
+
+def text_of(kind: Kind, place: str, module: str) -> str:
+    """Return the source of a module that reads a value of this kind in this place."""
+    changes = [f"if i == {i}:\n        {source}" for i, source in enumerate(kind.changes)]
+    parts = {
+        "SOURCE": kind.source,
+        "PLACE": PLACES[place].replace("MODULE", module),
+        "NUMBER": kind.number,
+        "CHANGES": "\n    ".join(changes) or "pass",
+        "OTHER": kind.other.replace("v", "value") if kind.other == "v" else kind.other,
+    }
+    text = PRELUDE
+    for name, source in parts.items():
+        text = text.replace(name, source)
+    return text
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of modules."""
+    before = set(sys.modules)
+    monkeypatch.delenv("CHAINRULE_TEST", raising=False)
+    yield tmp_path
+    monkeypatch.delenv("CHAINRULE_TEST", raising=False)
+    vars(importlib.import_module("builtins")).pop("chainrule_test", None)
+    for name in set(sys.modules) - before:
+        if name.startswith("reads_"):
+            del sys.modules[name]
+
+
+def imported(folder: Path, text: str, housing: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a new module with this text: of the user, or installed, or with a name of Python's."""
+    name = "sched" if housing.startswith("named") else f"reads_{next(_NUMBERS)}"
+    home = folder / "site-packages" if housing == "installed" else folder
+    home.mkdir(exist_ok=True)
+    (home / f"{name}.py").write_text(text.replace("reads_MODULE", name))
+    monkeypatch.syspath_prepend(str(home))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+_NUMBERS = itertools.count()
+
+CASES = [
+    pytest.param(kind, place, HOUSING[(i + j) % len(HOUSING)], id=f"{kind}-{place}")
+    for i, kind in enumerate(KINDS)
+    for j, place in enumerate(PLACES)
+    if (i + 3 * j) % 7 == 0 or place == "global"  # all of them take a minute
+]
+
+
+def same(compiled: Any, eager: Any) -> None:
+    """Check that a compiled function returns what the eager one does, or says why it can't."""
+    x = cr.tensor([1.0, 2.0], dtype=cr.float64)
+    wanted = eager(x).tolist()
+    with contextlib.suppress(cr.CompileError):
+        assert compiled(x).tolist() == wanted
+        return
+    with pytest.raises(cr.CompileError, match="outside"):  # a way out
+        compiled(x)
+
+
+@pytest.mark.parametrize(("kind", "place", "housing"), CASES)
+def test_changes(
+    kind: str, place: str, housing: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = text_of(KINDS[kind], place, "reads_MODULE")
+    module = imported(folder, text, housing, monkeypatch)
+    if "iterator" in kind or "generator" in kind:
+        compiled = cr.compile(
+            module.eager, backend="numpy", verify=False
+        )  # an eager run changes it
+        first = compiled(cr.tensor(1.0)).item()
+        assert compiled(cr.tensor(1.0)).item() != first or place == "decorated"
+        return
+    compiled = cr.compile(module.eager, backend="numpy", verify=False)  # an eager run changes it
+    try:
+        module.eager(cr.tensor(1.0))
+    except TypeError:  # a function is a method there
+        return
+    same(compiled, module.eager)
+    same(compiled, module.eager)
+    if "large" not in kind:
+        assert (len(compiled.signatures), compiled._single_use) == (1, 0)
+    for i in range(len(KINDS[kind].changes)):
+        module.change_in_place(i)
+        same(compiled, module.eager)
+        same(compiled, module.eager)
+    module.change()
+    try:
+        module.eager(cr.tensor(1.0))
+    except Exception as error:
+        with pytest.raises((type(error), cr.CompileError)):
+            compiled(cr.tensor(1.0, dtype=cr.float64))
+    else:
+        same(compiled, module.eager)
+
+
+ARGUMENTS: list[tuple[Any, Any]] = [  # a value, and how to change it
+    ([1.0, 2.0], lambda v: v.reverse()),
+    ([1.0] * 20, lambda v: v.__setitem__(9, 2.0)),
+    ({1.0, 2.0}, lambda v: v.add(5.0)),
+    (deque([1.0, 2.0]), lambda v: v.rotate()),
+    (deque([1.0, 2.0]), lambda v: v.append(1.0)),
+    (bytearray([1, 2]), lambda v: v.reverse()),
+    (array.array("d", [1.0, 2.0]), lambda v: v.reverse()),
+    (array.array("d", [1.0, 2.0]), lambda v: v.append(2.0)),
+    (UserList([1.0, 2.0]), lambda v: v.append(2.0)),
+    (memoryview(bytearray([1, 2])), lambda v: v.__setitem__(0, 5)),
+]
+
+
+@pytest.mark.parametrize(("value", "change"), ARGUMENTS)
+def test_arguments_changed_in_place(value: Any, change: Any) -> None:
+    def function(x: Any, v: Any) -> Any:
+        return x * sum(i * (k + 1.0) for k, i in enumerate(v))
+
+    compiled, x = cr.compile(function, backend="numpy"), cr.tensor(1.0)
+    assert [compiled(x, value).item() for _ in range(2)] == [function(x, value).item()] * 2
+    assert len(compiled.signatures) == 1
+    before = compiled(x, value).item()
+    change(value)
+    assert compiled(x, value).item() == function(x, value).item() != before
+
+
+def test_the_order_of_keywords() -> None:
+    def function(x: Any, **factors: float) -> Any:
+        return x * next(iter(factors.values()))
+
+    compiled = cr.compile(function, backend="numpy")
+    assert compiled(cr.tensor(1.0), a=2.0, b=3.0).item() == 2.0
+    assert compiled(cr.tensor(1.0), b=3.0, a=2.0).item() == 3.0
+
+
+NUMBERS = np.array([2.0, 3.0, 4.0])
+
+
+def _multiplied(x: Any) -> Any:
+    return x * NUMBERS
+
+
+def _multiplied_by_a_part(x: Any) -> Any:
+    return cr.tensor(NUMBERS[:3]) * x * NUMBERS.shape[0] * len(NUMBERS)
+
+
+def _read_as_well(x: Any) -> Any:
+    return x * NUMBERS * float(NUMBERS[0])
+
+
+def _read_and_copied(x: Any) -> Any:
+    return x * (NUMBERS * 2) + NUMBERS[[0, 1, 1]]
+
+
+def _chosen(x: Any) -> Any:
+    numbers = NUMBERS
+    return x + numbers if numbers.any() else x
+
+
+@pytest.mark.parametrize(
+    ("function", "traces"),
+    [
+        (_multiplied, 1),
+        (_multiplied_by_a_part, 1),
+        (_read_as_well, 2),
+        (_read_and_copied, 2),
+        (_chosen, 2),
+    ],
+)
+def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) -> None:
+    compiled, x = cr.compile(function, backend="numpy"), cr.ones(3, dtype=cr.float64)
+    for _ in range(2):
+        assert compiled(x).tolist() == function(x).tolist()
+    NUMBERS[:] += 1
+    assert compiled(x).tolist() == function(x).tolist()
+    assert len(compiled.signatures) == traces
+
+
+def test_a_large_array_that_python_reads() -> None:
+    large = np.ones(10**6)
+    compiled = cr.compile(lambda x: x * float(large[0]), backend="numpy")
+    with pytest.raises(cr.CompileError, match=r"8\.0 MB .*writeable = False"):
+        compiled(cr.tensor(1.0))
+    large.flags.writeable = False
+    assert compiled(cr.tensor(1.0)).item() == 1.0
+
+
+def test_debuggers_and_profilers_stay() -> None:
+    rate = [2.0]
+    compiled = cr.compile(lambda x: x * rate[0], backend="numpy")
+    calls: list[str] = []
+
+    def tracer(frame: Any, event: str, argument: Any) -> None:
+        calls.append(event)
+
+    for hooks in ((sys.settrace,), (sys.setprofile,), (sys.settrace, sys.setprofile)):
+        before = sys.gettrace(), sys.getprofile()
+        try:
+            for install in hooks:
+                install(tracer)
+            got = compiled(cr.tensor(1.0)).item(), compiled(cr.tensor(1.0)).item()
+            rate[0] += 1.0
+            later = compiled(cr.tensor(1.0)).item()
+            assert (sys.gettrace() is tracer) == (sys.settrace in hooks)
+            assert (sys.getprofile() is tracer) == (sys.setprofile in hooks)
+        finally:
+            sys.settrace(before[0])
+            sys.setprofile(before[1])
+        assert (*got, later) == (rate[0] - 1, rate[0] - 1, rate[0])
+
+
+def test_a_function_that_reaches_very_much() -> None:
+    parts = [[object()] for _ in range(30_000)]
+    with pytest.raises(cr.CompileError, match="more than 20,000 values by name"):
+        cr.compile(lambda x: x * len(parts), backend="numpy")(cr.tensor(1.0))
+
+
+def test_cyclic_and_deep_data_in_scope() -> None:
+    cyclic: list[Any] = [1.0]
+    cyclic.append(cyclic)
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+    tree: dict[str, Any] = {"rate": 2.0}
+    tree["parts"] = [{"up": tree}]
+
+    def function(x: Any) -> Any:
+        return x * cyclic[1][0] * tree["parts"][0]["up"]["rate"] + len(deep)
+
+    compiled = cr.compile(function, backend="numpy")
+    assert [compiled(cr.tensor(1.0)).item() for _ in range(2)] == [3.0, 3.0]
+    assert len(compiled.signatures) == 1
+    tree["rate"] = 5.0
+    assert compiled(cr.tensor(1.0)).item() == 6.0
+
+
+def test_installed_packages_are_not_the_standard_library() -> None:
+    folder = Path(contextlib.__file__).parent
+    assert is_standard[str(folder / "queue.py")]
+    for name in ("site-packages", "dist-packages"):
+        assert not is_standard[str(folder / name / "queue.py")]
+    assert not is_standard[str(folder.parent / "queue.py")]
+
+
+def test_code_that_frees_memory_is_not_part_of_a_function() -> None:
+    collections = [0]
+
+    def on_collection(phase: str, info: Any) -> None:
+        collections[0] += 1
+
+    class Freed:
+        def __del__(self) -> None:
+            collections[0] += 1
+
+    def function(x: Any) -> Any:
+        gc.collect()
+        Freed()
+        return x * 2
+
+    compiled = cr.compile(function, backend="numpy")
+    gc.callbacks.append(on_collection)
+    try:
+        compiled(cr.tensor(1.0))
+    finally:
+        gc.callbacks.remove(on_collection)
+    assert collections[0] >= 3
+    assert len(compiled.signatures) == 1
