@@ -394,12 +394,18 @@ def test_tensors_that_no_search_finds_are_those_of_the_copy() -> None:
     assert found(cr.ones(2)).tolist() == [3.0, 3.0]
 
 
+def read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
 DIFFERENT: dict[str, tuple[Any, Any]] = {
     "number": (2.0, 3.0),
     "sign of zero": (0.0, -0.0),
     "type": (1, 1.0),
     "list": ([1.0, 2.0], [1.0, 3.0]),
     "large array": (np.arange(9000.0), np.arange(9000.0) + 1),
+    "read-only array": (read_only(np.arange(9.0)), read_only(np.arange(9.0) + 1)),
     "dict": ({"a": 1.0}, {"a": 2.0}),
     "dtype": (cr.ones(3), cr.ones(3, dtype=cr.float64)),
 }
@@ -434,6 +440,36 @@ def test_functions_with_other_closures_are_traced_anew(kind: str) -> None:
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
         np.testing.assert_array_equal(found, wanted)
+
+
+ARRAYS = {
+    "float32": np.array([1.0, 2.0, 3.0], "f4"),
+    "float64": np.array([1.0, 2.0, 3.0]),
+    "other elements": np.array([4.0, 5.0, 6.0], "f4"),
+    "row": np.array([[1.0, 2.0, 3.0]], "f4"),
+    "one": np.array([7.0], "f4"),
+    "read-only": read_only(np.array([1.0, 3.0, 5.0], "f4")),
+    "read-only, other elements": read_only(np.array([1.0, 3.0, 6.0], "f4")),
+}
+
+
+def scaled_by_size(array: Any) -> Any:
+    return lambda x: x * array * array.nbytes
+
+
+def scaled_by_element(array: Any) -> Any:
+    return lambda x: x * array * float(array.flat[-1])
+
+
+@pytest.mark.parametrize("made", [scaled_by_size, scaled_by_element])
+def test_functions_with_other_arrays(made: Any) -> None:
+    pickled = pytest.importorskip("cloudpickle").dumps
+    x = cr.ones(3)
+    copies = [pickle.loads(pickled(cr.compile(made(array)))) for array in ARRAYS.values()]
+    for each in (*copies, *reversed(copies)):
+        each(x)
+    for each, array in zip(copies, ARRAYS.values(), strict=True):
+        assert_same(each(x), made(array)(x))
 
 
 def test_transforms_with_other_settings_are_traced_anew() -> None:

@@ -19,6 +19,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.build import Built
 from chainrule.compiler.ir.constants import same_constant
+from chainrule.compiler.tracing.array_reads import never_changes
 from chainrule.compiler.tracing.found import MAX_COMPARED_BYTES, DictItem, Found, Identities
 from chainrule.compiler.tracing.locations import is_internal_class
 from chainrule.compiler.tracing.object_kinds import is_constant, is_generator
@@ -153,7 +154,10 @@ class _Pairs:
         if is_internal_class(type(old)) and hasattr(old, "default_dtype"):
             return old.default_dtype is new.default_dtype
         if isinstance(old, ndarray):
-            return id(old) in self._inputs or _are_equal(old, new)
+            if (old.dtype, old.shape, old.strides) != (new.dtype, new.shape, new.strides):
+                return False
+            read_at_each_call = id(old) in self._inputs and not never_changes(old)
+            return read_at_each_call or _are_equal(old, new)
         return isinstance(old, _COPIED) or (not is_generator(old) and _is_plain_object(old))
 
     def _relate_arguments(self, old: Any, new: Any) -> None:
@@ -198,9 +202,10 @@ def _is_shared(scope: Any) -> bool:
 
 
 def _are_equal(old: Any, new: Any) -> bool:
-    if old.dtype != new.dtype or old.shape != new.shape or old.dtype.hasobject:
+    """Whether two arrays have the same elements, and the copy can change only if the other can."""
+    if old.dtype.hasobject or old.nbytes > MAX_COMPARED_BYTES:
         return False
-    return old.nbytes <= MAX_COMPARED_BYTES and bool(old.tobytes() == new.tobytes())
+    return bool(old.tobytes() == new.tobytes()) and never_changes(old) <= never_changes(new)
 
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.CellType, functools.partial)

@@ -23,7 +23,7 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
 from chainrule.compiler.ir.constants import equality
-from chainrule.compiler.tracing.array_reads import reads_elements
+from chainrule.compiler.tracing.array_reads import never_changes, reads_elements
 from chainrule.compiler.tracing.found import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
@@ -255,8 +255,7 @@ class Guards:
         codes = self.search.codes()
         for storage, array in self.trace.external.items():
             uses = self.trace.array_uses.get(storage, set())
-            constant = not (array.flags.writeable or storage_of(array).flags.writeable)
-            if constant:
+            if never_changes(array):
                 continue
             if self.search.computes or reads_elements(places.get(storage, ()), codes, uses):
                 yield storage, array

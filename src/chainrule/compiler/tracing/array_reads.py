@@ -15,11 +15,18 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from chainrule.backend import storage_of
+
 _VIEWS = ("T", "mT", "real", "imag")
 _SHAPES = ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "__class__")
 _FUNCTIONS_OF_SHAPES = ("len", "isinstance", "type", "id")
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "IMPORT_FROM")
 _NO_RESULT = ("STORE", "POP", "RETURN", "YIELD", "DELETE")
+
+
+def never_changes(array: Any) -> bool:
+    """Whether an array is read-only, and so is the one whose memory it shares."""
+    return not (array.flags.writeable or storage_of(array).flags.writeable)
 
 
 def reads_elements(
