@@ -110,6 +110,21 @@ class Named(NamedTuple):
     two: Any
 
 
+def test_copies_of_a_dataclass_need_no_new_trace() -> None:
+    @dataclasses.dataclass
+    class Own:
+        a: Any
+
+    compiled = cr.compile(lambda x: Own(x.a * 2))
+    compiled(Own(cr.ones(2)))
+    copy.copy(Own(cr.ones(2)))
+    compiled(Own(cr.ones(2)))
+    assert len(compiled.signatures) == 1
+    Own.a = 3
+    compiled(Own(cr.ones(2)))
+    assert len(compiled.signatures) == 2
+
+
 def test_containers_in_and_out() -> None:
     def function(tree: Any, *rest: Any, **named: Any) -> Any:
         x = tree["pair"].a + tree["list"][0] + tree["named"].two

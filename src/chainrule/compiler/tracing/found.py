@@ -38,7 +38,10 @@ class Found:
         return value is self.value or (self.by_value and same_constant(value, self.value))
 
 
-FORM_SCOPE: dict[str, Any] = {**EQUALITY_SCOPE, "memoryview": memoryview}
+CACHED = frozenset(["__slotnames__", "__annotations_cache__"])
+"""Attributes in which Python caches what it knows of a class, when an object is copied."""
+
+FORM_SCOPE: dict[str, Any] = {**EQUALITY_SCOPE, "memoryview": memoryview, "CACHED": CACHED}
 """Names that the conditions of `Found` use."""
 
 LACKS = "{1}.isdisjoint({0})"
@@ -46,6 +49,7 @@ LACKS_GLOBALS = "{0}.keys().isdisjoint({1})"
 ORDER = "[*{0}] == {1}"
 IDENTITIES = "[*map(id, {0})] == {1}"
 EMPTY = "{0} == {1}"
+CLASS_SIZE = "len({0}) - sum(map({0}.__contains__, CACHED)) == {1}"
 MEMORY = "memoryview({0}).tobytes() == {1}"
 
 

@@ -20,6 +20,8 @@ from chainrule.autograd.node import Node
 from chainrule.compiler.ir.constants import count_marshalled, equality
 from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS
 from chainrule.compiler.tracing.found import (
+    CACHED,
+    CLASS_SIZE,
     IDENTITIES,
     MAX_COMPARED_BYTES,
     MEMORY,
@@ -377,9 +379,9 @@ class ObjectSearch(ABC):
                     self._members.setdefault(code, []).append((cls, name, member))
                     if code in self._ran:
                         self._member(cls, name, member)
-        size = len(vars(cls))
+        size = len(vars(cls).keys() - CACHED)
         self._open(cls, "", cls, vars(cls))
-        self.found.append(Found(cls, ".__dict__.__len__()", size, True))
+        self.found.append(Found(cls, ".__dict__", size, form=CLASS_SIZE))
 
     def _member(self, cls: type, name: str, member: Any) -> None:
         self.add(cls, f".__dict__[{name!r}]", member)
