@@ -32,7 +32,14 @@ NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "pyt
 # Libraries to compare with, and Numba. Only `test --compare` requires them.
 PEERS = ["torch==2.13.0", "jax==0.10.2", "numba==0.68.1"]
 # Left out of the quick half: slow tests, of what hardly depends on the version of Python.
-SLOW = ["conformance"]
+SLOW = [
+    "compiler/native/test_conformance.py",
+    "compiler/test_conformance.py",
+    "integration",
+    "interop",
+    "primitives",
+    "transforms/test_vmap_rules.py",
+]
 
 # Child processes work in .venv: variables that would make an installer write elsewhere are removed.
 REMOVED = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,8 @@ def compiled_again(world):
 
 def loaded(world):
     _code_of.cache_clear()
-    fn = world.compiled(lambda w, x: loss(w, x), backend="native")
+    backend = "native" if find_spec("numba") else "numpy"
+    fn = world.compiled(lambda w, x: loss(w, x), backend=backend)
     fn(world.w, world.x).backward()
 
 
