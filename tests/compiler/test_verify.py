@@ -17,6 +17,7 @@ from chainrule.compiler.api import Verified
 from chainrule.compiler.codegen import numpy_source
 from chainrule.compiler.guards.source import Guards
 from chainrule.optim import Adam
+from helpers.processes import run_script
 
 # --- when calls are verified ----------------------------------------------------------------------
 
@@ -181,6 +182,16 @@ def a_list() -> Stale:
     return Stale(function, lambda: keeps.append(True), "kept")
 
 
+def a_set() -> Stale:
+    names = {"a", "b"}
+    new = ["c"]
+    return Stale(
+        lambda x: [x * 2, names.update(new)][0],
+        lambda: new.__setitem__(0, "d"),
+        r"\(names\) is left as it was, eagerly it becomes",
+    )
+
+
 def a_generator() -> Stale:
     counts = [1]
     rng = cr.Generator().manual_seed(1)
@@ -201,6 +212,7 @@ STALE = [
     a_tensor,
     a_write,
     a_list,
+    a_set,
     a_generator,
 ]
 
@@ -327,6 +339,24 @@ def containers(verify: bool | int) -> list[Any]:
 
 def test_containers_change_once_in_a_call() -> None:
     assert containers(1) == containers(False)
+
+
+def test_the_order_of_strings_in_a_set_is_no_difference() -> None:
+    """It depends on their hashes, and on what the set has contained before."""
+    script = """
+import chainrule as cr
+
+names = {"a"}
+
+def function(x):
+    names.add(f"{len(names)}")
+    return x * len(names)
+
+compiled = cr.compile(function, backend="numpy", verify=1)
+print([compiled(cr.ones(())).item() for _ in range(40)] == [n + 2 for n in range(40)])
+"""
+    for seed in "123":
+        assert run_script(script, PYTHONHASHSEED=seed) == "True\n"
 
 
 def test_results_can_be_differentiated_afterwards() -> None:

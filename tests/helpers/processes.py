@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 
-def run_script(source: str, timeout: float = 60) -> str:
+def run_script(source: str, timeout: float = 60, **variables: str) -> str:
     """Run Python source in a fresh process that finds the same packages; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    paths = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": paths, **variables}
     done = subprocess.run(
         [sys.executable, "-c", source],
         env=environment,

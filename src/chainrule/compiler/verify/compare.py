@@ -143,6 +143,10 @@ def _flat(state: State, name: str, tree: Any) -> Iterator[tuple[str, Any]]:
         yield f"{name}.__class__", type(tree)
         for step, part in parts:
             yield from _flat(state, name + step, part)
+    elif isinstance(tree, set | frozenset):
+        yield f"len({name})", len(tree)
+        exact = [repr(part) for part in tree if isinstance(part, str | bytes | int)]
+        yield f"sorted({name})", ", ".join(sorted(exact))
     elif not isinstance(tree, Tensor):
         yield name, tree.copy() if isinstance(tree, ndarray) else tree
     elif id(tree) in state.given:

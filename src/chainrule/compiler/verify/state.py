@@ -51,8 +51,8 @@ class Snapshot(NamedTuple):
 class State:
     """Everything that a function can reach through its code and arguments, and that can change.
 
-    `restorable` is False if there is an iterator, which can be consumed only once. `plain` has the
-    numbers, strings and the like as text, by name.
+    `restorable` is False if there is an iterator, which can be consumed only once, or a set whose
+    copies have another order. `plain` has the numbers, strings and the like as text, by name.
     """
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -138,7 +138,9 @@ class State:
 
     def _container(self, name: str, value: Any) -> None:
         if not isinstance(value, tuple | frozenset):
-            kind = dict if isinstance(value, dict) else list
+            kind = next((kind for kind in (dict, set) if isinstance(value, kind)), list)
+            if kind is set and list(set(value)) != list(value):  # a function may use its order
+                self.restorable = False
             self._places.append(_Place(name, lambda: kind(value), lambda old: _refill(value, old)))
         if isinstance(value, dict):
             self._queue += [(f"{name}[{key!r}]", part) for key, part in list(value.items())]
@@ -259,6 +261,8 @@ def _is_same(now: Any, before: Any) -> bool:
         return False
     if isinstance(now, dict):
         return list(now) == list(before) and all(map(_is_same, now.values(), before.values()))
+    if isinstance(now, set):
+        return bool(now == before)
     if isinstance(now, list | tuple):
         return len(now) == len(before) and all(map(_is_same, now, before))
     if isinstance(now, ndarray):  # in the state of a generator
