@@ -16,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -41,6 +42,9 @@ CHECKED_EVERY = 8
 
 _SLOTS = ("_array", "_frozen", "_grad", "_node", "_view")
 PLAIN_SLOTS = [vars(Tensor)[name] for name in _SLOTS]
+
+
+FOLDER = tempfile.TemporaryDirectory()
 
 
 def loss(w, x):
@@ -161,6 +165,20 @@ def loaded(world):
     fn(world.w, world.x).backward()
 
 
+def exported(world):
+    """Export a function whose mean depends on sizes, which takes traces of several sizes."""
+    w, x = world.w.detach(), world.x
+    path = Path(FOLDER.name, "exported.py")
+    cr.export(cr.value_and_grad(lambda w, x: (w * x).sin().mean()), path, w, x)
+
+
+def verified(world):
+    held = cr.zeros(3)
+    fn = cr.compile(lambda w, x: (loss(w, x), held.add_(1))[0], backend="numpy", verify=1)
+    world.checks.append(lambda: held.tolist()[0] in (0, 1) or pytest.fail(f"{held}"))
+    fn(world.w, world.x).backward()
+
+
 def loop(world):
     def run(w, x):
         c, ys = cr.scan(lambda c, x: (c * w, (c + x).sum()), w, cr.stack([x, x]))
@@ -243,6 +261,8 @@ SCENARIOS = [
     compiled,
     compiled_again,
     loaded,
+    exported,
+    verified,
     loop,
     training_step,
     first_step,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.modes import ModeContext
+from chainrule.autograd.modes import ModeContext, run_in
 from chainrule.autograd.tensor import default_dtype
 from chainrule.kernels import threads
 
@@ -78,12 +78,7 @@ class _DefaultDType(ModeContext):
 
 def under(dtype: np.dtype[Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that runs with another default dtype."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _DefaultDType(dtype):
-            return function(*args, **kwargs)
-
-    return call
+    return functools.partial(run_in, _DefaultDType(dtype), function)
 
 
 # --- pickles --------------------------------------------------------------------------------------

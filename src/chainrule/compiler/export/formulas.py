@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Point = dict[str, int]
 """A size for each name."""
 
@@ -105,14 +107,15 @@ def _is_near(values: Iterable[float], others: Iterable[float]) -> bool:
     return all(abs(a - b) <= _tolerance(b) * abs(b) for a, b in pairs)
 
 
+@errstate(all="ignore")
 def _tolerance(number: float) -> float:
     if isinstance(number, int):
         return 0.0
     if number.is_integer():
         return 1e-15
-    with np.errstate(all="ignore"):  # numbers are shown with as many digits as their dtype needs
-        exact = (float(str(kind(number))) == number or kind(number) == number for kind in _PRECISE)
-        return next((t for t, found in zip(_PRECISE.values(), exact, strict=True) if found), 1e-15)
+    # Numbers are shown with as many digits as their dtype needs.
+    exact = (float(str(kind(number))) == number or kind(number) == number for kind in _PRECISE)
+    return next((t for t, found in zip(_PRECISE.values(), exact, strict=True) if found), 1e-15)
 
 
 _PRECISE: dict[Any, float] = {np.float16: 1e-3, np.float32: 1.2e-7}

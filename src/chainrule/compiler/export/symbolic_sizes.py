@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -26,8 +25,9 @@ from chainrule.compiler.export.formulas import Formulas, Mismatch, Point, Templa
 from chainrule.compiler.export.module import evaluate
 from chainrule.compiler.ir.program import Names, every_op, format_op
 from chainrule.compiler.tracing.run import Traced, trace_call
-from chainrule.compiler.tracing.size_reads import Read, TooLargeError, noting_reads
+from chainrule.compiler.tracing.size_reads import LIMIT, READS, Read, TooLargeError
 from chainrule.compiler.tracing.symbol import c_strides, dummy_array
+from chainrule.interrupts import call_with, without_warnings
 
 Sizes = dict[Dim, int]
 
@@ -153,8 +153,8 @@ class Run(NamedTuple):
 
 def run(function: Any, args: Any, kwargs: Any, limit: float = math.inf) -> Run:
     """Trace a call, with arrays of at most so many elements."""
-    with noting_reads(limit) as reads:
-        call = trace_call(function, args, kwargs)
+    reads: list[Read] = []
+    call = call_with({READS: reads, LIMIT: limit}, trace_call, function, args, kwargs)
     return Run(function, call, args, kwargs, _text(call), reads)
 
 
@@ -403,16 +403,14 @@ class Search:
         """
         sizes = self.sizes(point)
         calls = [self.example.arrays_with(sizes) for _ in range(2)]
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                one = evaluate(traced.body(), None, calls[0])
-            except Exception:
-                return None
-            try:
-                two = evaluate(found.body, found, calls[1])
-            except Exception:
-                return False
+        try:
+            one = without_warnings(evaluate, traced.body(), None, calls[0])
+        except Exception:
+            return None
+        try:
+            two = without_warnings(evaluate, found.body, found, calls[1])
+        except Exception:
+            return False
         return _same(one, two) and _same(calls[0], calls[1])
 
 

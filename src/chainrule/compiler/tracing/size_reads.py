@@ -14,8 +14,7 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -31,8 +30,7 @@ Read = tuple[str, tuple[float, ...]]
 """What was done with a size, and the numbers: two for a comparison."""
 
 READS: ContextVar[list[Read] | None] = ContextVar("chainrule reads of sizes", default=None)
-"""The list that receives the reads of sizes in this thread or task, if there is one."""
-
+"""The list that receives the reads of sizes by user code in this thread or task, if any."""
 
 LIMIT: ContextVar[float] = ContextVar("chainrule limit of sizes", default=math.inf)
 """Number of elements above which an array ends a trace that only tries a size."""
@@ -40,18 +38,6 @@ LIMIT: ContextVar[float] = ContextVar("chainrule limit of sizes", default=math.i
 
 class TooLargeError(Exception):
     """An array of a trace is larger than the limit."""
-
-
-@contextmanager
-def noting_reads(limit: float = math.inf) -> Iterator[list[Read]]:
-    """Note the reads of sizes by user code in the list that is returned; limit all arrays."""
-    reads: list[Read] = []
-    token, before = READS.set(reads), LIMIT.set(limit)
-    try:
-        yield reads
-    finally:
-        LIMIT.reset(before)
-        READS.reset(token)
 
 
 def check_limit(shape: tuple[int, ...]) -> None:

@@ -22,6 +22,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import ndarray
 from chainrule.compiler.verify.state import PLAIN, Snapshot, State
 from chainrule.errors import FreedGraphError
+from chainrule.interrupts import ERRSTATE, call_then, call_with, errstate, ignore_all
 
 RUNS_EAGERLY: ContextVar[bool] = ContextVar("chainrule verification", default=False)
 """Whether this is the eager run of a verification, in which verified functions run eagerly, too."""
@@ -58,15 +59,16 @@ def call_verified(
     before = state.now()
     result = compiled(*args, **kwargs)
     ours, after = _effects(state, before, result), state.now()
-    try:
+
+    def compare() -> None:
         found = _compare(function, state, before, args, kwargs, ours)
         if found:
             state.restore(before)
             more = len(found) - _MAX_REPORTED
             rest = f"; and {more} more" if more > 0 else ""
             raise Difference(f"{'; '.join(found[:_MAX_REPORTED])}{rest}. {explain()}")
-    finally:
-        state.restore(after)
+
+    call_then(lambda: state.restore(after), compare)
     return result
 
 
@@ -76,14 +78,12 @@ def _compare(
     """Return the differences of a call from the eager one, which runs now."""
 
     def run() -> dict[str, Any] | Exception:
-        token = RUNS_EAGERLY.set(True)
+        values = {RUNS_EAGERLY: True, ERRSTATE: ignore_all(ERRSTATE.get())}  # as in programs
         try:
-            with np.errstate(all="ignore"):  # as in programs
-                return _effects(state, before, function(*args, **kwargs))
+            result = call_with(values, function, *args, **kwargs)
+            return _effects(state, before, result)
         except Exception as error:
             return error.with_traceback(None)
-        finally:
-            RUNS_EAGERLY.reset(token)
 
     state.restore(before)
     eager = run()
@@ -232,16 +232,16 @@ def _difference(name: str, got: Any, want: Any, allowed: Any) -> Iterator[str]:
 _NUMERIC = (ndarray, np.number, np.bool_, float, complex, int)
 
 
+@errstate(all="ignore")
 def _agrees(got: Any, want: Any, allowed: Any) -> Any:
     """Return where two arrays agree up to rounding or the allowed difference."""
     if want.dtype.kind not in "fc":
         return (got == want) | (np.asarray(allowed) > 0)
-    with np.errstate(all="ignore"):
-        finite = np.abs(want[np.isfinite(want)])
-        scale = finite.max(initial=0).astype(np.float64)
-        bar = np.maximum(scale * float(np.finfo(want.dtype).eps) * _ROUNDING_FACTOR, allowed)
-        close = np.abs(got - want) <= bar
-        unknown = np.isinf(allowed)
+    finite = np.abs(want[np.isfinite(want)])
+    scale = finite.max(initial=0).astype(np.float64)
+    bar = np.maximum(scale * float(np.finfo(want.dtype).eps) * _ROUNDING_FACTOR, allowed)
+    close = np.abs(got - want) <= bar
+    unknown = np.isinf(allowed)
     return (got == want) | close | unknown | (np.isnan(got) & np.isnan(want))
 
 
@@ -266,11 +266,11 @@ def _allow(
             allowed[name] = np.maximum(allowed.get(name, 0.0), change)
 
 
+@errstate(all="ignore")
 def _change(got: Any, want: Any) -> Any:
     """Return the size of a change; infinite where one of the two is no finite number."""
-    with np.errstate(all="ignore"):
-        if want.dtype.kind not in "fc":
-            return np.where(got == want, 0.0, np.inf)
-        same = (got == want) | (np.isnan(got) & np.isnan(want))
-        size = np.where(same, 0, np.abs(got - want)).astype(np.float64)
+    if want.dtype.kind not in "fc":
+        return np.where(got == want, 0.0, np.inf)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    size = np.where(same, 0, np.abs(got - want)).astype(np.float64)
     return np.where(np.isnan(size), np.inf, size)
