@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.compiler.ir.constants import number_of
+
 _BINARY = {
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 1),
     "|": 2,
@@ -106,14 +108,14 @@ def literal(value: Any) -> Expression:
 
 
 def array_literal(array: Any) -> Expression:
-    """Return the literal of an array."""
+    """Return the literal of an array, with no more digits than its dtype needs."""
     kind = literal(array.dtype).text
     if array.size == 0:
         return call("np.empty", [str(array.shape), kind])
-    return call("np.array", [_nested(array.tolist()), kind])
+    return call("np.array", [_nested(array), kind])
 
 
-def _nested(numbers: Any) -> str:
-    if isinstance(numbers, list):
-        return f"[{', '.join(map(_nested, numbers))}]"
-    return literal(numbers).text
+def _nested(array: Any) -> str:
+    if array.ndim:
+        return f"[{', '.join(map(_nested, array))}]"
+    return literal(number_of(array)).text

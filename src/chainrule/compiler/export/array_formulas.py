@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.compiler.codegen.expression import literal
 from chainrule.compiler.export.formulas import Formulas, Mismatch
 
 
@@ -61,8 +62,7 @@ def _expression(arrays: list[Any], formulas: Formulas) -> str:
 def _number_text(numbers: list[Any], formulas: Formulas) -> str:
     values = [n.item() for n in numbers]
     if len(set(map(repr, values))) == 1:
-        special = {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}
-        return special.get(repr(values[0]), repr(values[0]))
+        return literal(values[0]).text
     if any(v < 0 for v in values):
         return f"-{formulas.find([-v for v in values])}"
     return formulas.find(values)

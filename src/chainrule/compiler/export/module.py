@@ -8,6 +8,7 @@ import inspect
 import itertools
 import keyword
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.codegen.expression import literal
+from chainrule.compiler.codegen.expression import array_literal, literal
 from chainrule.compiler.export import entry_checks
 from chainrule.compiler.export.body import COMMENT, MODULE_NAMES, PARAMETERS, Body, Symbolic
 from chainrule.compiler.export.results import field_source, key_source
@@ -124,7 +125,7 @@ class Module:
             yield f"{PARAMETERS} = {{}}"
         for name, array in self.parameters.items():
             if name not in self.large:
-                yield f"{PARAMETERS}[{name!r}] = {_array_source(array)}"
+                yield f"{PARAMETERS}[{name!r}] = {_wrapped(array_literal(array).text)}"
         yield ""
 
     # --- the user's names ---
@@ -302,15 +303,10 @@ def _is_inline(array: Any) -> bool:
     return bool(array.size <= MAX_INLINE_SIZE)
 
 
-def _array_source(array: Any) -> str:
-    """Return the expression of an array; its bytes, where numbers as text are not the same."""
-    kind = f"np.{array.dtype.name}"
-    plain = array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all())
-    if not plain or array.size == 0:
-        data = f"bytes.fromhex({np.ascontiguousarray(array).tobytes().hex()!r})"
-        return f"np.frombuffer({data}, {kind}).reshape({array.shape}).copy()"
-    text = np.array2string(array, separator=", ", threshold=MAX_INLINE_SIZE + 1, floatmode="unique")
-    return f"np.array({text}, {kind})"
+def _wrapped(literal: str) -> str:
+    """Return the literal of an array in lines of the usual width."""
+    lines = textwrap.wrap(literal, 80, break_long_words=False, break_on_hyphens=False)
+    return "\n    ".join(lines)
 
 
 def _without_annotations(source: str) -> str:

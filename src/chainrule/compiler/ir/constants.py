@@ -106,7 +106,7 @@ def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:
 
 def number_of(array: Any) -> Any:
     """Return the one element of an array as the shortest Python number that its dtype rounds to."""
-    element = array.reshape(())[()]
+    element = np.reshape(array, ())[()]
     return float(str(element)) if array.dtype.kind == "f" else element.item()
 
 
