@@ -82,6 +82,9 @@ class ArrayProxy:
     def fill(self, value: Any) -> None:
         self[...] = value
 
+    def check_aliasing_known(self) -> None:
+        """Raise if it is unknown whether this is a view or a copy of another array."""
+
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
@@ -57,6 +58,8 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
     tracked = node is not None or value_node is not None
     tracked = tracked or (base is not None and base._node is not None)
     if view is not None and view.refusal and tracked:
+        if isinstance(target._array, ArrayProxy):  # of a copy, the write would be right
+            target._array.check_aliasing_known()
         raise InPlaceError(
             f"{_origin(node)} is a view and is being modified inplace. "
             f"{_REFUSALS[view.refusal]} The operation was {operation}."

@@ -531,6 +531,20 @@ def test_a_write_to_what_may_be_a_copy_is_refused() -> None:
     assert kept(cr.ones(2, 2), cr.ones(2, 2)).tolist() == [4.0] * 4
 
 
+def test_a_write_is_refused_for_its_order_before_its_grad_mode() -> None:
+    """Eagerly the reshaped tensor is a copy, and such a write is right."""
+
+    def function(w: Any, x: Any) -> Any:
+        with cr.no_grad():
+            flat = (x.T * 1).reshape(-1)
+        return flat.mul_(w.sum()).sum()
+
+    w, x = cr.ones(2, requires_grad=True), cr.tensor(np.ones((2, 3), order="F"))
+    assert function(w, x).item() == 12
+    with pytest.raises(cr.CompileError, match="may be a view or a copy"):
+        cr.compile(function)(w, x)
+
+
 def test_writes_to_arguments_and_to_what_is_closed_over() -> None:
     buffers = [[cr.zeros(2), cr.zeros(2, dtype=cr.int64)] for _ in range(2)]
 

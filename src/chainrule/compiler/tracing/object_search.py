@@ -52,6 +52,7 @@ from chainrule.compiler.tracing.object_kinds import (
     wrapped,
 )
 from chainrule.errors import CompileError
+from chainrule.primitives.primitive import Plan, Primitive
 
 _MAX_FOUND = 20_000
 """Number of recorded values from which a function is refused, since each call compares them."""
@@ -282,7 +283,7 @@ class ObjectSearch(ABC):
             self.add(scope, f"{path}.__wrapped__", inner)
         classes = [c for c in type(value).__mro__ if c is not object]
         own = [c for c in classes if is_internal_class(c)]
-        if own and (inner is not None or isinstance(value, Node)):
+        if own and (inner is not None or isinstance(value, _FIXED)):
             return
         if own and own[0].__module__.startswith(_TRACED_BY):
             for part in getattr(value, "__dict__", {}).values():
@@ -455,6 +456,9 @@ class ObjectSearch(ABC):
         else:
             self.add(scope, f"{path}.__dict__[{name!r}]", part)
 
+
+_FIXED = (Node, Primitive, Plan)
+"""Classes of this package whose objects don't change, or only as a trace goes on."""
 
 _TRACED_BY = ("chainrule.compiler.", "chainrule.control_flow")
 """Modules whose objects a trace changes as it goes on."""

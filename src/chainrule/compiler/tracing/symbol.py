@@ -208,7 +208,7 @@ class Symbol(ArrayProxy):
     def value(self) -> Value:
         """The present content of the memory."""
         if self._base is not None and self._value_version != self._base.version:
-            self._check_aliasing_known()
+            self.check_aliasing_known()
             self._value = self._take(self._base.value)
             self._value_version = self._base.version
         return self._value
@@ -220,13 +220,13 @@ class Symbol(ArrayProxy):
             self._value = value
             self.writes += 1
             return
-        self._check_aliasing_known()
+        self.check_aliasing_known()
         if self._base is None or self._replace is None or self.read_only:
             raise ValueError("assignment destination is read-only")
         self._base.put(self._replace(self._base.value, value))
         self._value, self._value_version = value, self._base.version
 
-    def _check_aliasing_known(self) -> None:
+    def check_aliasing_known(self) -> None:
         """Raise if it is unknown whether this is a view or a copy of its base."""
         if self.maybe_view:
             raise CompileError(
