@@ -279,6 +279,7 @@ class _Entry:
 
 def _docstring(text: str, indent: str = "") -> str:
     """Return the literal of a docstring: in three quotes if nothing in it is special."""
+    text = text.encode("utf-8", "backslashreplace").decode()  # Python 3.13 takes no lone surrogate
     lines = text.split("\n")
     special = "\\" in text or '"""' in text or text.endswith('"')
     if special or not all(line.isprintable() for line in lines):
