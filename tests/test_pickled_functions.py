@@ -6,14 +6,10 @@ import copy
 import functools
 import gc
 import inspect
-import os
 import pickle
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +19,7 @@ import chainrule as cr
 from chainrule import pytree
 from chainrule.autograd import function_wrapper
 from chainrule.compiler import build
+from helpers.processes import run_bytes
 
 W = cr.tensor([1.0, -2.0, 3.0])
 X = cr.tensor([0.5, 1.5, -1.0])
@@ -634,25 +631,12 @@ print(cr.get_num_threads(), cr.get_kernels(), cr.get_default_dtype())
 """
 
 
-def run(script: str, given: bytes = b"") -> bytes:
-    source = str(Path(cr.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        input=given,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
 def test_a_fresh_worker_computes_what_its_client_would() -> None:
     pytest.importorskip("cloudpickle")
     import importlib.util
 
     native = importlib.util.find_spec("numba") is not None
-    written = run(CLIENT.format(kernels="cr.set_kernels('native')" if native else ""))
-    found = run(WORKER, written).decode().split()
+    kernels = "cr.set_kernels('native')" if native else ""
+    written = run_bytes(CLIENT.format(kernels=kernels), b"")
+    found = run_bytes(WORKER, written).decode().split()
     assert found == ["3", "native" if native else "numpy", "float32"]
