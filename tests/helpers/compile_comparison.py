@@ -12,7 +12,6 @@ import pytest
 
 import chainrule as cr
 from chainrule import pytree
-from chainrule.compiler.codegen import numpy_source
 from chainrule.compiler.passes import buffer_planning, tiling
 
 _ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
@@ -37,8 +36,7 @@ def in_tiny_blocks(patch: pytest.MonkeyPatch) -> None:
     """Have programs do their small arrays a few elements at a time, as they do large ones."""
     patch.setattr(tiling, "BLOCK_SIZE", 3)
     patch.setattr(tiling, "MIN_BLOCKS", 1)
-    for module in (buffer_planning, numpy_source):
-        patch.setattr(module, "MIN_PLANNED_BYTES", 0)
+    patch.setattr(buffer_planning, "MIN_PLANNED_BYTES", 0)
 
 
 class _Inside:

@@ -521,4 +521,4 @@ def _backward(
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
-Tensor.backward = _backward  # type: ignore[assignment, method-assign]
+Tensor.backward = _backward  # type: ignore[assignment, method-assign] # set here, above `tensor`

@@ -1,4 +1,4 @@
-"""CuPy's namespace, imported with the first CuPy array."""
+"""CuPy's namespace. A module of its own: importing CuPy waits for the first CuPy array."""
 
 from __future__ import annotations
 

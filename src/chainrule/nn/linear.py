@@ -1,4 +1,4 @@
-"""The fully connected layer."""
+"""Linear layers."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _write_into_stacks(source: Source, body: Program, count: int, slots: list[st
     in_stack = set()
     for value, slot in zip(body.outputs[count:], slots, strict=True):
         unique = body.outputs[count:].count(value) == 1
-        large = value.nbytes >= source.min_bytes
+        large = value.nbytes >= source.plan.min_bytes
         if value in made and unique and large and value not in source.plan.memory:
             memory = source.plan.memory[value] = Value(value.shape, value.dtype)
             source.names[memory] = slot

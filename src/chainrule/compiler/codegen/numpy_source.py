@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ from chainrule.compiler.codegen.expression import (
 from chainrule.compiler.codegen.loop_source import region_source
 from chainrule.compiler.ir.op_traits import returns_1_tuple
 from chainrule.compiler.ir.program import Names, Op, Program, Value
-from chainrule.compiler.passes.buffer_planning import MIN_PLANNED_BYTES, Plan, plan_buffers
+from chainrule.compiler.passes.buffer_planning import Plan, plan_buffers
 from chainrule.compiler.passes.numpy_lowering import lower_to_numpy
 from chainrule.compiler.passes.regions import in_regions
 from chainrule.compiler.passes.tiling import tile_elementwise
@@ -74,11 +73,10 @@ class Source:
     def __init__(
         self, program: Program, named: Mapping[Value, str] = _NO_NAMES, any_size: bool = False
     ) -> None:
-        self.min_bytes = math.inf if any_size else MIN_PLANNED_BYTES
         if not any_size:
             program = tile_elementwise(in_regions(lower_to_numpy)(program))
         self.program = program
-        self.plan: Plan = plan_buffers(program, self.min_bytes)
+        self.plan: Plan = plan_buffers(program, any_size)
         self.names = Names({*RESERVED_NAMES, *runtime.__all__, *keyword.kwlist, *named.values()})
         self.names.update(named)
         self.constants = [v for v, a in program.constants.items() if a.size > _MAX_LITERAL_SIZE]

@@ -7,6 +7,7 @@ saves. For large ones most of the time goes into the page faults of new memory.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from chainrule.compiler.ir.op_traits import (
@@ -25,6 +26,7 @@ MIN_PLANNED_BYTES = 1 << 14
 class Plan(NamedTuple):
     """The memory of each value. A buffer is known by the first value that it holds."""
 
+    min_bytes: float  # size from which memory is planned
     memory: dict[Value, Value]  # of results written with out=: the buffer, result or input
     buffers: list[Value]  # scratch memory
     results: list[Value]  # large outputs, whose memory the caller passes
@@ -34,12 +36,12 @@ class Plan(NamedTuple):
     region_scratch: dict[Program, list[Value]]  # scratch memory of the regions of tiled ops
 
 
-def plan_buffers(program: Program, min_bytes: float = MIN_PLANNED_BYTES) -> Plan:
-    """Return the memory plan of a program and its regions."""
-    plan = _Planner(program, min_bytes).plan()
+def plan_buffers(program: Program, any_size: bool = False) -> Plan:
+    """Return the memory plan of a program and its regions; of one for any size, without buffers."""
+    plan = _Planner(program, math.inf if any_size else MIN_PLANNED_BYTES).plan()
     for op in program.ops:
         for region in op.regions:
-            inner = plan_buffers(region, min_bytes)
+            inner = plan_buffers(region, any_size)
             if op.function == TILED:  # its results have memory; each thread allocates scratch
                 plan.memory.update(inner.memory)
                 plan.region_scratch[region] = inner.buffers
@@ -99,7 +101,16 @@ class _Planner:
             ]
         for value, buffer in self.memory.items():  # a buffer is named after its first named value
             buffer.hint = buffer.hint or value.hint
-        return Plan(self.memory, self.buffers, self.results, self.written, self._aliased(), {}, {})
+        return Plan(
+            self.min_bytes,
+            self.memory,
+            self.buffers,
+            self.results,
+            self.written,
+            self._aliased(),
+            region_aliased={},
+            region_scratch={},
+        )
 
     def _aliased(self) -> set[int]:
         """Return the positions of outputs that alias memory of anything else."""

@@ -295,7 +295,7 @@ def in_place_variant(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__module__ = function.__module__
     method.__doc__ = f"Do `{function.__name__}` in place."
-    return method  # type: ignore[return-value]
+    return method  # type: ignore[return-value] # P has no `input`
 
 
 # --- smooth activations ---------------------------------------------------------------------------
