@@ -76,13 +76,13 @@ class _AdamBase(Optimizer):
 
     def _init_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         """Return the state of a parameter, initialised at its first step."""
-        state = self._state_of(param)
+        state = self.state[param]
         if "step" not in state:
-            state["step"] = make(np.zeros(()), None)
+            self._made(state, "step", np.zeros(()))
         for name in _MOMENTS if amsgrad else _MOMENTS[:2]:
             if name not in state:
                 array = param._array
-                state[name] = make(namespace(array).zeros_like(array), None)
+                self._made(state, name, namespace(array).zeros_like(array))
         return state
 
     def _load_value(self, value: Any, param: Tensor, name: str) -> Any:

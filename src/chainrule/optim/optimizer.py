@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
@@ -20,6 +22,10 @@ from chainrule.interrupts import errstate
 Array = Any
 Group = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[Group]
+
+
+_MADE_IN_TRACE: set[int] = set()
+"""Ids of optimisers with state from a trace. Not an attribute, which would be guarded."""
 
 
 class Optimizer(ABC):
@@ -154,6 +160,8 @@ class Optimizer(ABC):
 
     @errstate(all="ignore")  # divergence shows in the loss, as inf or nan
     def _update_all(self) -> None:
+        if id(self) in _MADE_IN_TRACE:
+            self._forget_outlived()
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
             try:
@@ -165,13 +173,23 @@ class Optimizer(ABC):
                             record_write(tensor._array, f"{type(self).__name__}.step")
                 raise
 
-    def _state_of(self, param: Tensor) -> dict[str, Any]:
-        """Return the state of a parameter, without what an interrupted compilation left in it."""
-        state = self.state[param]
-        for name, value in list(state.items()):
-            if isinstance(value, Tensor) and getattr(value._array, "outlived", False):
-                del state[name]
-        return state
+    def _made(self, state: dict[str, Any], name: str, array: Any) -> Any:
+        """Add an array to the state of a parameter, and return it."""
+        if isinstance(array, ArrayProxy):
+            _MADE_IN_TRACE.add(id(self))
+        state[name] = make(array, None)
+        return array
+
+    def _forget_outlived(self) -> None:
+        """Remove what an interrupted compilation left in the state."""
+        _MADE_IN_TRACE.discard(id(self))
+        for state in self.state.values():
+            for name, value in list(state.items()):
+                array = SLOTS["_array"].__get__(value) if isinstance(value, Tensor) else None
+                if getattr(array, "outlived", False):
+                    del state[name]
+                elif isinstance(array, ArrayProxy):
+                    _MADE_IN_TRACE.add(id(self))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
@@ -221,13 +239,10 @@ class Optimizer(ABC):
         >>> optimizer.state_dict()["state"]
         {0: {'momentum_buffer': tensor([1., 2.])}}
         """
+        self._forget_outlived()
         number = {param: i for i, param in enumerate(self._parameters())}
         return {
-            "state": {
-                number[param]: dict(kept)
-                for param in list(self.state)
-                if (kept := self._state_of(param))
-            },
+            "state": {number[param]: dict(kept) for param, kept in self.state.items() if kept},
             "param_groups": [
                 {**group, "params": [number[param] for param in group["params"]]}
                 for group in self.param_groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import record_write
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
@@ -109,11 +109,10 @@ class SGD(Optimizer):
 
     def _momentum_buffer(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
         """Return the updated momentum buffer, with `share` times the gradient added."""
-        state = self._state_of(param)
+        state = self.state[param]
         buffer = state.get("momentum_buffer")
         if buffer is None:
-            buffer = state["momentum_buffer"] = make(namespace(param._array).array(g), None)
-            return buffer._array
+            return self._made(state, "momentum_buffer", namespace(param._array).array(g))
         b = buffer._array
         b *= momentum
         b += g if share == 1 else share * g
