@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from typing import Any, final
 
 import numpy as np
 
+from chainrule.autograd.location import user_frame
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
 from chainrule.backend import namespace
@@ -60,6 +62,7 @@ class _AdamBase(Optimizer):
                 )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
+        frame = user_frame(sys._getframe())
         for param in params:
             p, g = param._array, self._decay_weights(param, options)
             state = self._init_state(param, options["amsgrad"])
@@ -72,7 +75,7 @@ class _AdamBase(Optimizer):
             else:
                 _adam_step(p, g, moments, step, options)
             for array in (p, *moments):
-                record_write(array, f"{type(self).__name__}.step")
+                record_write(array, f"{type(self).__name__}.step", frame)
 
     def _init_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         """Return the state of a parameter, initialised at its first step."""

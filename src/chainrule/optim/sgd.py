@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, final
 
+from chainrule.autograd.location import user_frame
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import record_write
 from chainrule.backend import namespace
@@ -98,14 +100,16 @@ class SGD(Optimizer):
             )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
+        frame = user_frame(sys._getframe())
         lr, momentum = option_value(options["lr"]), float(options["momentum"])
         for param in params:
             p, g = param._array, gradient(param, options)
             if momentum:
                 b = self._momentum_buffer(param, g, momentum, 1 - float(options["dampening"]))
+                record_write(b, "SGD.step", frame)
                 g = g + momentum * b if options["nesterov"] else b
             p -= in_dtype_of(lr, p) * g
-            record_write(p, "SGD.step")
+            record_write(p, "SGD.step", frame)
 
     def _momentum_buffer(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
         """Return the updated momentum buffer, with `share` times the gradient added."""
@@ -116,5 +120,4 @@ class SGD(Optimizer):
         b = buffer._array
         b *= momentum
         b += g if share == 1 else share * g
-        record_write(b, "SGD.step")
         return b
