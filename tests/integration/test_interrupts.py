@@ -270,15 +270,21 @@ SCENARIOS = [
 ]
 
 
+def default_of(variable):
+    """Return the value of a context variable that was never set."""
+    with contextlib.suppress(LookupError):
+        return contextvars.Context().run(variable.get)
+
+
 def state():
     """Return the state of this thread that an operation could leave changed."""
     for thread in threading.enumerate():
         # The compiler goes on for a while.
         if thread.name == "chainrule uninterrupted" and thread.is_alive():
             thread.join()
-    found = {variable.name: value for variable, value in contextvars.copy_context().items()}
+    changed = [(v.name, x) for v, x in contextvars.copy_context().items() if x != default_of(v)]
     return {
-        **{k: v for k, v in found.items() if v is not None and not k.startswith("numpy")},
+        **{name: value for name, value in changed if not name.startswith("numpy")},
         "numpy": np.geterr(),
         "bufsize": np.getbufsize(),
         "filters": list(warnings.filters),

@@ -8,6 +8,7 @@ import gc
 import importlib
 import itertools
 import sys
+import types
 from collections import UserList, deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -644,6 +645,45 @@ def test_a_function_that_reaches_very_much() -> None:
     parts = [[object()] for _ in range(30_000)]
     with pytest.raises(cr.CompileError, match="more than 20,000 values by name"):
         cr.compile(lambda x: x * len(parts), backend="numpy")(cr.tensor(1.0))
+
+
+class Layers:
+    def __init__(self, package: Any) -> None:
+        self.package, self.parts = package, types.SimpleNamespace(w0=2.0, w1=[3.0])
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda layers, i: getattr(layers.parts, f"w{i}"),
+        lambda layers, i: getattr([layers.parts][0], f"w{i}"),
+        lambda layers, i: vars(layers.parts)[f"w{i}"],
+        lambda layers, i: next(v for k, v in layers.parts.__dict__.items() if k == f"w{i}"),
+    ],
+)
+def test_computed_names_do_not_open_packages_in_sight(look_up: Any) -> None:
+    """A package has many globals, each with attributes of its own."""
+    package = types.ModuleType("package")
+    vars(package).update(
+        {f"v{i}": types.SimpleNamespace(a=[i], b={i: [i]}, c=[[i]]) for i in range(5_000)}, rate=1.0
+    )
+    layers = Layers(package)
+
+    def function(x: Any) -> Any:
+        for i in range(2):
+            found = look_up(layers, i)
+            x = x * (found[0] if isinstance(found, list) else found)
+        return x * layers.package.rate
+
+    compiled = cr.compile(function, backend="numpy")
+    assert [compiled(cr.tensor(1.0)).item() for _ in range(2)] == [6.0, 6.0]
+    assert len(compiled.signatures) == 1
+    layers.parts.w1[0] = 5.0
+    assert compiled(cr.tensor(1.0)).item() == 10.0
+    package.rate = 2.0  # type: ignore[attr-defined]
+    assert compiled(cr.tensor(1.0)).item() == 20.0
+    layers.parts.w0 = 1.0
+    assert compiled(cr.tensor(1.0)).item() == 10.0
 
 
 def test_cyclic_and_deep_data_in_scope() -> None:

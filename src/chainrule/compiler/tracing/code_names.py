@@ -35,7 +35,7 @@ class CodeNames(NamedTuple):
     attributes: frozenset[str]  # also strings, which may be attributes
     globals: frozenset[str]
     modules: tuple[tuple[str, int], ...]  # name and level of each import
-    computed: frozenset[str]  # variables whose attributes are looked up by computed names
+    computed: frozenset[str]  # objects such as `self.layers` in which computed names are looked up
     any_attribute: bool  # whether other objects' attributes are looked up by computed names
     any_global: bool  # whether globals are
     module_keys: frozenset[str]  # variables with names of modules in `sys.modules`
@@ -57,7 +57,7 @@ def code_names(code: CodeType) -> CodeNames:
     for position, each in enumerate(found):
         if each.opname in _GLOBAL_OPCODES and each.argval in _LOOKUP_NAMES:
             objects |= _object_of_lookup(found, position)
-    some = {name for name in objects if name is not None and name not in assigned}
+    some = {name for name in objects if name is not None and assigned.isdisjoint(name.split("."))}
     calls_globals, keys = _keys_of_globals(found)
     module_keys, any_module = _keys_of_modules(found)
     return CodeNames(
@@ -125,7 +125,7 @@ _SUBSCRIPTS = ("BINARY_SUBSCR", "STORE_SUBSCR")
 
 
 def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | None]:
-    """Return the variable that a call of `getattr` or the like looks into; None if unknown.
+    """Return the object that a call of `getattr` or the like looks into; None if unknown.
 
     Empty if the name is a constant. `position` is that of the instruction that loads `getattr`.
     """
@@ -150,8 +150,10 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
 def _object_among(parts: list[list[dis.Instruction]]) -> set[str | None]:
     if len(parts) > 1 and _is_constant(parts[1]):
         return set()
-    if parts and len(parts[0]) == 1 and parts[0][0].opname in _VARIABLE_OPCODES:
-        return {parts[0][0].argval}
+    if parts and parts[0][0].opname in _VARIABLE_OPCODES:
+        variable, *attributes = parts[0]
+        if all(each.opname == "LOAD_ATTR" for each in attributes):
+            return {".".join([variable.argval, *[each.argval for each in attributes]])}
     return {None}
 
 

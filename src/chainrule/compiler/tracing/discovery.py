@@ -247,6 +247,7 @@ class Search(ObjectSearch):
         if module is None:
             self._imports.add(name)
         else:
+            self._named.add(id(module))
             self.add(sys.modules, f"[{name!r}]", module)
 
     def _all_modules(self) -> None:
@@ -264,9 +265,15 @@ class Search(ObjectSearch):
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             names = arguments if used.any_attribute else used.computed
             for name in names:
-                value = given.get(name, frame.f_globals.get(name, self))
+                first, *attributes = name.split(".")
+                value = given.get(first, frame.f_globals.get(first, self))
+                for attribute in attributes:
+                    own = None if value is self else getattr(value, "__dict__", None)
+                    value = own.get(attribute, self) if isinstance(own, dict) else self
                 if value is not self:
                     self._record_whole(value)
+                elif attributes:  # of a class, or computed by a property
+                    self._look_everywhere()
         if standard:
             return
         self.computes |= bool(used.computed or used.any_attribute or used.any_global)

@@ -97,6 +97,7 @@ class ObjectSearch(ABC):
         self._ran: set[int] = set()
         self._members: dict[int, list[tuple[type, str, Any]]] = {}  # methods of classes by code
         self._whole: dict[int, Any] = {}  # objects looked into by computed names
+        self._named: set[int] = set()  # ids of modules that code imports or looks up by name
         self._caches: list[Any] = []
         self.errors: list[CompileError] = []  # why the function can't be compiled
 
@@ -424,7 +425,11 @@ class ObjectSearch(ABC):
     def _all_attributes(self, holder: Holder) -> None:
         holder.whole = True
         if isinstance(holder.value, types.ModuleType):
-            self._namespace(holder.space)
+            if id(holder.value) in self._whole or id(holder.value) in self._named:
+                self._namespace(holder.space)
+            else:  # merely in sight: what it contains is not searched
+                held = Identities(holder.space.values())
+                self.found.append(Found(holder.space, ".values()", held, form=IDENTITIES))
             return
         for name in sorted(map(str, holder.space or ())):
             if not (isinstance(holder.value, type) and name.startswith("__")):
