@@ -553,10 +553,11 @@ def check_compiled(case: Case, backend: str | None = "numpy") -> None:
     subject = Subject(case)
     outputs = arrays_of(subject(*plain(subject.points)))
     weights = plain(subject.like(outputs))
+    differentiable = case.row.differentiable
 
     def work(*xs: cr.Tensor) -> list[cr.Tensor]:
         found = subject(*xs)
-        grads = weighted_gradients(found, xs, weights) if case.row.differentiable else []
+        grads = weighted_gradients(found, xs, weights) if differentiable else []
         return [*(out.detach() for out in found), *grads]
 
     compiled = cr.compile(work, backend=backend)

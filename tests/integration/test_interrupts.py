@@ -272,8 +272,10 @@ SCENARIOS = [
 
 def default_of(variable):
     """Return the value of a context variable that was never set."""
-    with contextlib.suppress(LookupError):
+    try:
         return contextvars.Context().run(variable.get)
+    except LookupError:
+        return None
 
 
 def state():
@@ -347,7 +349,7 @@ def failures(scenario, chosen):
 def repair(before):
     for variable in contextvars.copy_context():
         if variable.name.startswith("chainrule"):
-            variable.set(before.get(variable.name))
+            variable.set(before.get(variable.name, default_of(variable)))
     np.seterr(**before["numpy"])
     np.setbufsize(before["bufsize"])
 

@@ -17,7 +17,7 @@ from chainrule.compiler.backward import CompiledRule, Pullback, TracedBackward, 
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.guards.signature import Signature, signature_of
-from chainrule.compiler.guards.source import MISS, Guards, call_of, first_call_of
+from chainrule.compiler.guards.source import MISS, Guards, calls_of, first_call_of
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.passes.reroll import reroll_ops
@@ -134,10 +134,11 @@ class _Builder:
             lines.append(self._node_line(rule, graph, tracked, parts[1].run, kept, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
+        call, arrays = calls_of(self.guards, inputs, [*lines, *final], name)
         return Built(
-            call_of(self.guards, [*lines, *final], name),
+            call,
             first_call_of(self.guards, [*lines, *once, *self.shared, *final], name),
-            call_of(self.guards, [f"return [{', '.join(inputs)}]"], f"{name}'s inputs"),
+            arrays,
             parts[0],
             (program,) if rule is None else (program, rule.program),
             "\n\n".join(part.source.text for part in parts),

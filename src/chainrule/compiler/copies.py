@@ -225,7 +225,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 def _with_objects(function: Any, pairs: _Pairs) -> Any:
     """Return a generated function with the objects of the copy."""
     scope = {name: pairs.get(value) for name, value in function.__globals__.items()}
-    return types.FunctionType(function.__code__, scope, function.__name__)
+    return types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
 
 
 def _reaches(roots: list[Any], ids: set[int]) -> bool:

@@ -81,11 +81,11 @@ class _AdamBase(Optimizer):
         """Return the state of a parameter, initialised at its first step."""
         state = self.state[param]
         if "step" not in state:
-            self._made(state, "step", np.zeros(()))
+            self._made(param, "step", np.zeros(()))
         for name in _MOMENTS if amsgrad else _MOMENTS[:2]:
             if name not in state:
                 array = param._array
-                self._made(state, name, namespace(array).zeros_like(array))
+                self._made(param, name, namespace(array).zeros_like(array))
         return state
 
     def _load_value(self, value: Any, param: Tensor, name: str) -> Any:

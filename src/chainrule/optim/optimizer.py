@@ -173,11 +173,11 @@ class Optimizer(ABC):
                             record_write(tensor._array, f"{type(self).__name__}.step")
                 raise
 
-    def _made(self, state: dict[str, Any], name: str, array: Any) -> Any:
+    def _made(self, param: Tensor, name: str, array: Any) -> Any:
         """Add an array to the state of a parameter, and return it."""
-        if isinstance(array, ArrayProxy):
+        if isinstance(param._array, ArrayProxy):
             _MADE_IN_TRACE.add(id(self))
-        state[name] = make(array, None)
+        self.state[param][name] = make(array, None)
         return array
 
     def _forget_outlived(self) -> None:

@@ -116,7 +116,7 @@ class SGD(Optimizer):
         state = self.state[param]
         buffer = state.get("momentum_buffer")
         if buffer is None:
-            return self._made(state, "momentum_buffer", namespace(param._array).array(g))
+            return self._made(param, "momentum_buffer", namespace(param._array).array(g))
         b = buffer._array
         b *= momentum
         b += g if share == 1 else share * g

@@ -56,8 +56,7 @@ def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: 
             found[name] = _describe(capture.tensor, capture, order)
     cells = cell_names(function)
     for item in call.found:
-        name = _readable_path(item, cells)
-        if item.by_value and name[:1].isidentifier():
+        if item.by_value and (name := _readable_path(item, cells))[:1].isidentifier():
             found[name] = reprlib.repr(item.value)
     found["the grad mode"] = "on" if is_grad_enabled() else "off"
     found["the default dtype"] = str(default_dtype())

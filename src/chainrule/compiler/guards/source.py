@@ -6,6 +6,8 @@ program itself.
 
 from __future__ import annotations
 
+import itertools
+import types
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
@@ -41,6 +43,12 @@ def _firsts(*arrays: Any) -> list[int]:
 
 _LONG_PATH = 100
 """Length in characters of a path that is given a name: each container lengthens it."""
+
+
+class _Check(str):
+    """A condition among the lines of guards."""
+
+    __slots__ = ()
 
 
 class Guards:
@@ -93,7 +101,7 @@ class Guards:
 
     def require(self, condition: str) -> None:
         """Add a check."""
-        self.lines.append(f"if not ({condition}): return MISS")
+        self.lines.append(_Check(condition))
 
     def _modes(self) -> None:
         self.require("INTERCEPTOR.get() is None")  # within another trace, trace the function itself
@@ -302,25 +310,39 @@ def hooked(node: Any) -> tuple[int, ...]:
     return tuple(number for kind in kinds for number in kind)
 
 
-def call_of(guards: Guards, lines: list[str], name: str) -> Callable[..., Any]:
-    """Return the function ``call(args, kwargs)`` that runs `lines` if all checks hold.
+def calls_of(
+    guards: Guards, inputs: list[str], lines: list[str], name: str
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the functions of args and kwargs that run `lines`, or give the inputs of the program.
 
-    A check also fails if an object can't be accessed.
+    They return MISS if a check fails, or an object can't be accessed. They share their code, since
+    Python takes long to compile many checks.
     """
-    checks = "\n".join(f"        {line}" for line in guards.lines)
+    checks = "\n".join(f"        {line}" for line in _joined(guards.lines))
     body = "\n".join(f"    {line}" for line in lines)
     missing = "KeyError, AttributeError, IndexError, TypeError, ValueError"
     source = (
-        f"def call(args, kwargs):\n    try:\n{checks}\n"
+        f"def call(args, kwargs, only_inputs=False):\n    try:\n{checks}\n"
         f"    except ({missing}):\n        return MISS\n"
+        f"    if only_inputs:\n        return [{', '.join(inputs)}]\n"
         f"{body}\n"
     )
-    return _define(source, name, guards.scope)
+    call: Any = _define(source, name, guards.scope)
+    return call, types.FunctionType(call.__code__, guards.scope, f"{name}'s inputs", (True,))
+
+
+def _joined(lines: list[str]) -> Iterator[str]:
+    """Yield lines with each run of checks as one, which Python compiles sooner."""
+    for are_checks, group in itertools.groupby(lines, lambda line: isinstance(line, _Check)):
+        if are_checks:
+            yield f"if not ({' and '.join(f'({condition})' for condition in group)}): return MISS"
+        else:
+            yield from group
 
 
 def first_call_of(guards: Guards, lines: list[str], name: str) -> Callable[..., Any]:
     """Return the function without checks, for the call that was traced."""
-    access = [line for line in guards.lines if not line.startswith("if not")]
+    access = [line for line in guards.lines if not isinstance(line, _Check)]
     body = "\n".join(f"    {line}" for line in [*access, *lines])
     return _define(f"def call(args, kwargs):\n{body}\n", name, guards.scope)
 

@@ -441,6 +441,8 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
             names.setdefault(id(leaf), _identifier(name + path))
     cells = cell_names(function)
     space = getattr(getattr(function, "__func__", function), "__globals__", None)
+    inputs = {*trace.captures, *(id(array) for array, _, _ in trace.arrays)}
+    found = [item for item in found if id(item.value) in inputs]
     own = [item for item in found if id(item.scope) in cells or item.scope is space]
     for item in (*own, *sorted(found, key=lambda item: len(item.path))):
         path = item.path.removeprefix(".value")
