@@ -32,7 +32,11 @@ from chainrule.compiler.native.code import _code_of
 from chainrule.utils.checkpoint import checkpoint
 from helpers.interrupts import interrupt, places
 
-pytestmark = pytest.mark.no_verify("eager runs of the user's code would be interrupted, too")
+pytestmark = [
+    pytest.mark.no_verify("eager runs of the user's code would be interrupted, too"),
+    # Python ignores what a finaliser raises.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 SAMPLE = 20
 """Number of instructions of each scenario that CI takes."""
