@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gc
 import sys
-import sysconfig
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +19,8 @@ from chainrule.autograd.node import Hooks, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import logged_writes, restore_writes
 from chainrule.backend import ndarray, storage_of
+from chainrule.compiler.tracing.code_names import code_names
+from chainrule.compiler.tracing.locations import is_internal_module, is_standard_module
 from chainrule.compiler.tracing.object_kinds import is_generator, is_iterator
 from chainrule.random.draw import default_generator
 
@@ -159,7 +160,7 @@ class State:
         defaults = (function.__defaults__, function.__kwdefaults__, vars(function))
         self._queue += [(function.__name__, part) for part in defaults if part]
 
-    def _variables(self, prefix: str, space: dict[str, Any], used: set[str]) -> None:
+    def _variables(self, prefix: str, space: dict[str, Any], used: Set[str]) -> None:
         """Visit the variables of a module that some code names."""
         for key in sorted(used):
             read, write = partial(_item, space, key), partial(_set_item, space, key)
@@ -222,22 +223,22 @@ class State:
 
 
 PLAIN = (str, bytes, type(None), int, float, complex, np.generic, np.dtype, range, slice)
-_STDLIB = sysconfig.get_paths()["stdlib"]
 
 
-def _is_library(module: str | None) -> bool:
+def _is_library(name: str | None) -> bool:
     """Whether a module belongs to chainrule, NumPy, SciPy or the standard library."""
-    package = (module or "").split(".")[0]
-    if package not in sys.stdlib_module_names:
-        return package in ("chainrule", "numpy", "scipy") and module != "chainrule.__main__"
-    file = getattr(sys.modules.get(package), "__file__", None)  # the user's may have its name
-    return package != "__main__" and (file is None or str(file).startswith(_STDLIB))
+    module = sys.modules.get(name or "")
+    if module is None:
+        return False
+    own = is_internal_module(module) or is_standard_module(module)
+    return own or module.__name__.startswith("scipy.")
 
 
-def _names_in(code: types.CodeType) -> set[str]:
+def _names_in(code: types.CodeType) -> frozenset[str]:
     """Return the names of globals and attributes that a function and its inner functions use."""
     inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
-    return set(code.co_names).union(*map(_names_in, inner))
+    own = code_names(code)
+    return (own.globals | own.attributes).union(*map(_names_in, inner))
 
 
 def _owners(arrays: list[Any]) -> list[Any]:
