@@ -19,6 +19,7 @@ import chainrule as cr
 from chainrule import pytree
 from chainrule.autograd import function_wrapper
 from chainrule.compiler import build
+from chainrule.kernels import threads
 from helpers.processes import run_bytes
 
 W = cr.tensor([1.0, -2.0, 3.0])
@@ -577,7 +578,7 @@ def settings_of(monkeypatch: pytest.MonkeyPatch, chosen: bool, **changes: Any) -
     with monkeypatch.context() as patch:
         patch.setattr(function_wrapper, "settings", lambda: own)
         written = pickle.dumps(cr.grad(loss))
-    monkeypatch.setattr(function_wrapper.threads, "has_chosen", lambda: chosen)
+    monkeypatch.setattr(threads, "has_chosen", lambda: chosen)
     import chainrule.compiler.eager as eager
 
     monkeypatch.setattr(eager, "has_chosen", lambda: chosen)

@@ -18,7 +18,6 @@ import numpy as np
 
 from chainrule.autograd.modes import ModeContext, run_in
 from chainrule.autograd.tensor import default_dtype
-from chainrule.kernels import threads
 
 # --- settings -------------------------------------------------------------------------------------
 
@@ -35,11 +34,13 @@ def settings() -> Settings:
     """Return the settings in force."""
     eager = sys.modules.get(_KERNELS)
     kernels = "numpy" if eager is None else eager.get_kernels()
-    number = threads.get_num_threads() if threads.has_chosen() else None
+    threads = sys.modules.get(_THREADS)
+    number = threads.get_num_threads() if threads and threads.has_chosen() else None
     return Settings(default_dtype().name, kernels, number)
 
 
 _KERNELS = "chainrule.compiler.eager"  # a layer above this module
+_THREADS = "chainrule.kernels.threads"  # which few processes need
 
 
 def _adopt(name: str, wanted: Settings) -> np.dtype[Any] | None:
@@ -55,6 +56,7 @@ def _adopt(name: str, wanted: Settings) -> np.dtype[Any] | None:
             raise _refusal(name, "kernels", wanted.kernels, here.kernels)
         eager.set_kernels(wanted.kernels)
     if wanted.num_threads not in (None, here.num_threads):
+        threads = importlib.import_module(_THREADS)
         if threads.has_chosen():
             raise _refusal(name, "num_threads", wanted.num_threads, here.num_threads)
         threads.set_num_threads(wanted.num_threads)
