@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import sys
 import types
@@ -9,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Set
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,9 @@ class State:
         self.tensors: list[tuple[str, Tensor]] = []
         self.arrays: list[tuple[str, Any]] = []
         self._places: list[_Place] = []
-        self._names: set[str] = set()
+        self._names: set[str] = set()  # of attributes
+        self._modules: list[tuple[str, dict[str, Any]]] = []
+        self._variables: set[tuple[int, str]] = set()
         self._seen: dict[int, Any] = {}
         self._queue: deque[tuple[str, Any]] = deque(
             [("the default generator", default_generator())]
@@ -71,6 +74,9 @@ class State:
         self._queue += [*kwargs.items(), ("", function)]
         while self._queue and len(self._seen) < _MAX_VISITS:
             self._visit(*self._queue.popleft())
+            if not self._queue:
+                for prefix, space in self._modules:
+                    self._keep_variables(prefix, space, self._names & space.keys())
         self._seen.clear()
         self._queue.clear()
         self.given = {id(tensor) for _, tensor in self.tensors}
@@ -129,7 +135,7 @@ class State:
                 self._queue += [(name, value.__self__), (name, value.__func__)]
             elif isinstance(value, types.ModuleType):
                 if not _is_library(value.__name__):
-                    self._variables(f"{name}.", vars(value), self._names)
+                    self._modules.append((f"{name}.", vars(value)))
             elif isinstance(value, type):
                 self._class(name, value)
             elif is_iterator(value):
@@ -151,18 +157,21 @@ class State:
     def _function(self, function: types.FunctionType) -> None:
         if _is_library(function.__module__):
             return
-        code = function.__code__
-        used = _names_in(code)
-        self._names |= used
+        code, space = function.__code__, function.__globals__
+        attributes, names = _names_in(code)
+        self._names |= attributes
         for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             self._keep_attribute(free, cell, "cell_contents")
-        self._variables("", function.__globals__, used)
+        self._keep_variables("", space, (names & space.keys()) | (names - vars(builtins).keys()))
         defaults = (function.__defaults__, function.__kwdefaults__, vars(function))
         self._queue += [(function.__name__, part) for part in defaults if part]
 
-    def _variables(self, prefix: str, space: dict[str, Any], used: Set[str]) -> None:
-        """Visit the variables of a module that some code names."""
-        for key in sorted(used):
+    def _keep_variables(self, prefix: str, space: dict[str, Any], names: Set[str]) -> None:
+        """Keep the variables of a module that some code names, and visit them."""
+        for key in sorted(names):
+            if (id(space), key) in self._variables:
+                continue
+            self._variables.add((id(space), key))
             read, write = partial(_item, space, key), partial(_set_item, space, key)
             self._places.append(_Place(prefix + key, read, write))
             self._queue += [(prefix + key, part) for part in read()]
@@ -234,11 +243,12 @@ def _is_library(name: str | None) -> bool:
     return own or module.__name__.startswith("scipy.")
 
 
-def _names_in(code: types.CodeType) -> frozenset[str]:
-    """Return the names of globals and attributes that a function and its inner functions use."""
-    inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
-    own = code_names(code)
-    return (own.globals | own.attributes).union(*map(_names_in, inner))
+@lru_cache(4096)
+def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of attributes and globals that a function and its inner functions use."""
+    inner = [_names_in(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+    parts = [code_names(code)[:2], *inner]
+    return frozenset().union(*(a for a, _ in parts)), frozenset().union(*(g for _, g in parts))
 
 
 def _owners(arrays: list[Any]) -> list[Any]:
