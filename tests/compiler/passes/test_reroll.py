@@ -177,6 +177,37 @@ def test_all_steps_are_in_the_loop(function: Callable[..., Any]) -> None:
     assert "for i in range(" in compiled.source
 
 
+def stacked_cells(steps: int) -> Callable[[Any], Any]:
+    """Return the values of a recurrent net of two layers, whose steps take 60 ops each."""
+    xs = XS[cr.arange(steps) % N]
+
+    def values(h: Any) -> Any:
+        states = [[h, h * 0], [h * 2, h * 0]]
+        total = h.sum() * 0
+        for t in range(steps):
+            x = xs[t]
+            for state in states:
+                gates = cr.cat([x @ W, state[0] @ V]) + cr.cat([state[0], x])
+                i, o = cr.split(gates, 4)
+                state[1] = cr.sigmoid(i) * state[1] + cr.tanh(o) * x
+                x = state[0] = cr.sigmoid(o) * cr.tanh(state[1])
+            total = total + (x * xs[t]).sum() - cr.logsumexp(x, 0)
+        return total
+
+    return values
+
+
+def test_loops_of_any_length_are_rolled_up() -> None:
+    lengths = []
+    for steps in (27, 31, 32, 33, 90):
+        values = stacked_cells(steps)
+        compiled = compiled_to_numpy(lambda h, values=values: cr.autograd_grad(values(h), h))
+        got, wanted = compiled(H)[0], cr.autograd_grad(values(H), H)[0]
+        np.testing.assert_allclose(got.detach(), wanted.detach(), rtol=1e-9)
+        lengths.append(len(compiled.source.splitlines()))
+    assert len(set(lengths)) == 1
+
+
 def test_a_few_layers_are_not_rerolled() -> None:
     @compiled_to_numpy
     def layers(h: Any) -> Any:

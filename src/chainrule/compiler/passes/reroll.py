@@ -8,25 +8,20 @@ are the same to the bit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.passes.repetitions import Repetition, repetitions
 from chainrule.compiler.passes.reroll_loop import LoopBuilder, structural_key
 
 MIN_STEPS = 8
 """Least number of steps of a rerolled loop."""
 MIN_OPS_SAVED = 64
 """Least number of ops by which rerolling a loop must shorten the program."""
-_MAX_CANDIDATES = 48
-"""Number of positions that are tried as the start of the second step."""
-_MAX_COMPARED_PER_OP = 40
-"""Number of comparisons per op of the program after which the search stops."""
-_OUTSIDE = ("outside", 0, 0)
-_FAR = ("far", 0, 0)
-
-Role = tuple[str, int, int]  # "same" or previous step ("before"), op within the step, its result
 
 
 def reroll_loops(program: Program) -> Program:
@@ -52,114 +47,168 @@ class _LoopFinder:
         self.ops = ops
         numbers: dict[Any, int] = {}
         found = [structural_key(op) for op in ops]
-        self.leaves = [leaves for _, leaves in found]
+        leaves = [each for _, each in found]
         self.keys = [numbers.setdefault(key, len(numbers)) for key, _ in found]
-        self.definitions: dict[Value, tuple[int, int]] = {}  # op index, result index
+        definitions: dict[Value, tuple[int, int]] = {}  # op index, result index
         last_use: dict[Value, int] = {}
         for index, op in enumerate(ops):
             for position, value in enumerate(op.outs):
-                self.definitions[value] = index, position
+                definitions[value] = index, position
             for value in op.inputs:
                 last_use[value] = index
         last_use.update(dict.fromkeys(needed, len(ops)))
-        self.occurrences: dict[int, list[int]] = {}  # the indices of the ops of each key
-        self.rank: list[int] = []  # of each op among those of its key
-        for index, key in enumerate(self.keys):
-            indices = self.occurrences.setdefault(key, [])
-            self.rank.append(len(indices))
-            indices.append(index)
-        self.budget = _MAX_COMPARED_PER_OP * len(ops)
-        self.builder = LoopBuilder(ops, self.leaves, self.definitions, last_use, constants)
+        self.operands = Operands(leaves, definitions)
+        self.builder = LoopBuilder(ops, leaves, definitions, last_use, constants)
 
     def run(self) -> list[Op]:
         begin = 0
-        while begin < len(self.ops):
-            count, period = self._best_loop(begin)
-            if period:
-                self.builder.roll(begin, period, count // period)
-            else:
-                for index in range(begin, begin + count):
-                    self.builder.copy(self.ops[index])
-            begin += count
+        for loop in self._loops():
+            for op in self.ops[begin : loop.begin]:
+                self.builder.copy(op)
+            self.builder.roll(*loop)
+            begin = loop.begin + loop.period * loop.steps
+        for op in self.ops[begin:]:
+            self.builder.copy(op)
         return self.builder.ops
 
-    def _best_loop(self, begin: int) -> tuple[int, int]:
-        """Return the number of ops that a loop from `begin` replaces, and of those in its body.
+    def _loops(self) -> list[Loop]:
+        """Return loops that don't overlap in their order, the longest ones chosen first."""
+        found = [each for each in repetitions(self.keys, MIN_STEPS) if self._is_rollable(each)]
+        chosen: list[Loop] = []
+        pending = [(0, len(self.ops), [(each, self._loop_in(each)) for each in found])]
+        while pending:
+            begin, end, candidates = pending.pop()
+            best = max((loop for _, loop in candidates if loop), key=_length, default=None)
+            if best is None:
+                continue
+            chosen.append(best)
+            rest = [(begin, best.begin), (best.begin + _length(best), end)]
+            for first, last in rest:
+                parts = []
+                for repeated, loop in candidates:
+                    part = repeated._replace(
+                        start=max(repeated.start, first), end=min(repeated.end, last)
+                    )
+                    if part.end - part.start >= MIN_STEPS * part.period:
+                        parts.append((part, loop if part == repeated else self._loop_in(part)))
+                pending.append((first, last, parts))
+        return sorted(chosen)
 
-        If there is no loop: the number of ops to copy, and 0.
-        """
-        loops: list[tuple[int, int]] = []
-        found = [loop for loop in self._repeats(begin) if _is_profitable(*loop)]
-        most = max((period * steps for period, steps in found), default=0)
-        for period, steps in [loop for loop in found if loop[0] * loop[1] > 0.9 * most][:4]:
-            body = self.ops[begin : begin + period]
-            if all(op.function in VIEWS for op in body):
-                return period * steps, 0  # a loop that uses these views makes them in its body
-            if not any(op.function == DRAW for op in body):
-                steps = self._consistent_steps(begin, period, steps)
-                if _is_profitable(period, steps):
-                    loops.append((period * steps, period))
-        if not loops:
-            return 1, 0
-        most = max(loops)[0]
-        similar = [(count, period) for count, period in loops if count > 0.9 * most]
-        return min(similar, key=lambda loop: (self._count_stacked(begin, loop[1]), loop[1]))
+    def _is_rollable(self, repeated: Repetition) -> bool:
+        """Whether a loop of these ops is of use: one of views alone is made where they are used."""
+        body = self.ops[repeated.start : repeated.start + repeated.period]
+        if any(op.function == DRAW for op in body):
+            return False
+        return not all(op.function in VIEWS for op in body)
 
-    def _count_stacked(self, begin: int, period: int) -> int:
-        """Return the number of values of a step that the loop would have to stack."""
-        second, third = (
-            [leaf for leaves in self.leaves[start : start + period] for leaf in leaves]
-            for start in (begin + period, begin + 2 * period)
-        )
-        roles = self._roles(begin, period, 1)
-        return sum(
-            role == _OUTSIDE and not self.builder.is_regular(a, b)
-            for role, a, b in zip(roles, second, third, strict=True)
-        )
-
-    def _repeats(self, begin: int) -> list[tuple[int, int]]:
-        """Return period and count of each repetition of the keys from `begin` on."""
-        keys, rank = self.keys, self.rank[begin]
-        found = []
-        for second in self.occurrences[keys[begin]][rank + 1 : rank + 1 + _MAX_CANDIDATES]:
-            period, steps = second - begin, 1
-            if self.budget < 0 or begin + MIN_STEPS * period > len(keys):
+    def _loop_in(self, repeated: Repetition) -> Loop | None:
+        """Return the first loop of a repetition in which the operands have the same roles."""
+        start, end, shortest = repeated
+        far = self.operands.max_distance(repeated)
+        # A step may use what the one before made; if more is needed, a step of the loop is several.
+        for factor in sorted({1, far // (2 * shortest) + 1, -(-far // shortest)} - {0}):
+            period = factor * shortest
+            if end - start < MIN_STEPS * period:
                 break
-            body = keys[begin:second]
-            while keys[begin + steps * period : begin + (steps + 1) * period] == body:
-                steps += 1
-            self.budget -= 1 if steps == 1 else period * steps // 4
-            if steps >= MIN_STEPS:
-                found.append((period, steps))
-        return found
+            found = self.operands.consistent(start, end, period)
+            if found is not None and _is_profitable(period, found[1]):
+                return Loop(found[0], period, found[1])
+        return None
 
-    def _consistent_steps(self, begin: int, period: int, steps: int) -> int:
-        """Return the number of leading steps in which all operands have the same roles."""
-        first, roles = (self._roles(begin, period, step) for step in (0, 1))
-        if first != [_OUTSIDE if role[0] == "before" else role for role in roles]:
-            return 1
-        for step in range(2, steps):
-            self.budget -= period
-            if self._roles(begin, period, step) != roles:
-                return step
-        return steps
 
-    def _roles(self, begin: int, period: int, step: int) -> list[Role]:
-        """Return the role of each leaf in the ops of one step."""
-        start = begin + step * period
-        definitions, roles = self.definitions, []
-        for leaves in self.leaves[start : start + period]:
-            for leaf in leaves:
-                index, position = definitions.get(leaf, (-1, 0))
-                if index >= start:
-                    roles.append(("same", index - start, position))
-                elif index < begin:
-                    roles.append(_OUTSIDE)
-                elif index >= start - period:
-                    roles.append(("before", index - start + period, position))
-                else:
-                    roles.append(_FAR)
-        return roles
+class Loop(NamedTuple):
+    """The ops of some steps, from `begin` on."""
+
+    begin: int
+    period: int
+    steps: int
+
+
+def _length(loop: Loop) -> int:
+    return loop.period * loop.steps
+
+
+class Operands:
+    """Where the operands of all ops are made, to tell their roles in the steps of a loop.
+
+    In a loop with period q, the role of an operand is the same in two steps if its maker is as far
+    away, or if both makers are before the loop.
+    """
+
+    def __init__(self, leaves: list[list[Any]], definitions: dict[Value, tuple[int, int]]) -> None:
+        made = [definitions.get(leaf, _NOWHERE) for each in leaves for leaf in each]
+        self.maker, self.result = np.array(made, np.int64).reshape(-1, 2).T
+        counts = [len(each) for each in leaves]
+        self.first = np.concatenate([[0], np.cumsum(counts)])  # of each op
+        self.owner = np.repeat(np.arange(len(leaves)), counts)
+
+    def max_distance(self, repeated: Repetition) -> int:
+        """Return how far back operands are made within a repetition, where steps agree."""
+        start, end, period = repeated
+        owner, maker, _, equal = self._pairs(start, end, period)
+        distances = (owner - maker)[equal & (maker >= start)]
+        return int(distances.max(initial=0))
+
+    def consistent(self, start: int, end: int, period: int) -> tuple[int, int] | None:
+        """Return the first place where a loop of MIN_STEPS can begin, and the number of its steps.
+
+        Step 0 may use what was made before the loop where later steps use what the step before
+        them made.
+        """
+        owner, maker, other, equal = self._pairs(start, end, period)
+        distance = owner - maker
+        far = equal & (maker >= 0) & (distance >= 2 * period)
+        # The places after which a loop must begin, so that a pair of operands has the same role.
+        differs = ~equal & ((maker >= 0) | (other >= 0))
+        later = np.where(differs, np.maximum(maker, other), np.where(far, maker, -1))
+        at_first = np.where(differs, np.maximum(maker, other - period), -1)
+        # The last place where it can begin, so that the operand is of the step before, not sooner.
+        carried = equal & (maker >= 0) & (distance > period) & ~far
+        latest = np.where(carried, maker - period, np.iinfo(np.int64).max)
+        size, index = end - start - period, owner - start
+        after, after_first = np.full(size, -1), np.full(size, -1)
+        before = np.full(size, np.iinfo(np.int64).max)
+        np.maximum.at(after, index, later)
+        np.maximum.at(after_first, index, at_first)
+        np.minimum.at(before, index, latest)
+        begins = np.arange(start, end - MIN_STEPS * period + 1)
+        count = len(begins)
+        fits = _window_max(after_first, period)[:count] < begins
+        fits &= _window_max(after, (MIN_STEPS - 2) * period)[period:][:count] < begins
+        fits &= -_window_max(-before, period)[2 * period :][:count] >= begins
+        if not fits.any():
+            return None
+        begin = int(begins[fits.argmax()])
+        ends = np.flatnonzero(after[begin - start + period :] >= begin)
+        steps = (int(ends[0]) // period + 2) if len(ends) else (end - begin) // period
+        return begin, steps
+
+    def _pairs(self, start: int, end: int, period: int) -> tuple[Any, Any, Any, Any]:
+        """Return the op of each operand, its maker, that one step later, and if these agree."""
+        first, last = self.first[start], self.first[end - period]
+        shift = self.first[start + period] - first
+        owner, maker, other = (
+            self.owner[first:last],
+            self.maker[first:last],
+            self.maker[first + shift : last + shift],
+        )
+        results = self.result[first:last], self.result[first + shift : last + shift]
+        equal = (other - maker == period) & (results[0] == results[1]) & (maker >= 0)
+        return owner, maker, other, equal
+
+
+_NOWHERE = (-1, 0)
+"""The maker of what no op of the program makes: inputs, constants, integers."""
+
+
+def _window_max(array: Any, width: int) -> Any:
+    """Return the largest element of each window of this width."""
+    covered = 1
+    found = array
+    while 2 * covered <= width:
+        found = np.maximum(found[: len(found) - covered], found[covered:])
+        covered *= 2
+    return np.maximum(found[: len(array) - width + 1], found[width - covered :])
 
 
 def _is_profitable(period: int, steps: int) -> bool:
