@@ -25,7 +25,15 @@ _ATTRIBUTE_OPCODES = (
     "DELETE_ATTR",
     "IMPORT_FROM",
 )
-_VARIABLE_OPCODES = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
+_VARIABLE_OPCODES = (
+    "LOAD_FAST",
+    "LOAD_FAST_BORROW",
+    "LOAD_FAST_LOAD_FAST",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
+    "LOAD_GLOBAL",
+    "LOAD_NAME",
+    "LOAD_DEREF",
+)
 _JUMPS = frozenset([*dis.hasjrel, *dis.hasjabs])
 
 
@@ -52,7 +60,8 @@ def code_names(code: CodeType) -> CodeNames:
     used = attributes | spaces
     texts = [c for c in code.co_consts if isinstance(c, str) and len(c) < _MAX_NAME]
     strings = {part for c in texts for part in c.split(".") if part.isidentifier()}
-    assigned = {i.argval for i in found if i.opname.startswith("STORE_") and i.argval}
+    stores = [i for i in found if i.opname.startswith("STORE_") and i.argval]
+    assigned = {name for each in stores for name in _variables(each)}
     objects: set[str | None] = set()
     for position, each in enumerate(found):
         if each.opname in _GLOBAL_OPCODES and each.argval in _LOOKUP_NAMES:
@@ -113,7 +122,7 @@ def _keys_of_modules(found: list[dis.Instruction]) -> tuple[set[str], bool]:
         if each.argval == "modules" and each.opname in (*_ATTRIBUTE_OPCODES, *_GLOBAL_OPCODES):
             following = [x for x in found[i + 1 : i + 4] if x.argval != "get"]
             if len(following) > 1 and following[0].opname in _VARIABLE_OPCODES:
-                keys.add(following[0].argval)
+                keys.add(_variables(following[0])[0])
             elif not following or following[0].opname != "LOAD_CONST":
                 others = True
             else:
@@ -150,11 +159,21 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
 def _object_among(parts: list[list[dis.Instruction]]) -> set[str | None]:
     if len(parts) > 1 and _is_constant(parts[1]):
         return set()
-    if parts and parts[0][0].opname in _VARIABLE_OPCODES:
-        variable, *attributes = parts[0]
-        if all(each.opname == "LOAD_ATTR" for each in attributes):
-            return {".".join([variable.argval, *[each.argval for each in attributes]])}
-    return {None}
+    loads = parts[0] if parts else []
+    if not loads and len(parts) > 1:  # Python 3.13 loads two variables by one instruction
+        loads = parts[1][:1]
+    if not loads or loads[0].opname not in _VARIABLE_OPCODES:
+        return {None}
+    variable, *attributes = loads
+    if any(each.opname != "LOAD_ATTR" for each in attributes):
+        return {None}
+    return {".".join([*_variables(variable)[:1], *[each.argval for each in attributes]])}
+
+
+def _variables(instruction: dis.Instruction) -> tuple[str, ...]:
+    """Return the one or two variables that an instruction loads or stores."""
+    names = instruction.argval
+    return names if isinstance(names, tuple) else (names,)
 
 
 def _is_constant(part: list[dis.Instruction]) -> bool:
