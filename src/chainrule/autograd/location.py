@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import linecache
 import os
 import sys
@@ -57,11 +58,25 @@ def locate(code: CodeType | None, instruction: int) -> Location | None:
     """Return the line of an instruction; None if there is no user code."""
     if code is None:
         return None
-    line = code.co_firstlineno
-    for start, end, number in code.co_lines():
-        if start <= instruction < end and number is not None:
-            line = number
+    _, starts, lines = _LINES.get(id(code)) or _read_lines(code)
+    line = lines[bisect.bisect_right(starts, instruction)]
     return Location(code.co_filename, line, code.co_name)
+
+
+_Lines = tuple[CodeType, list[int], list[int]]
+"""Code, the instructions where its lines start, and the line before each start and after all."""
+
+_LINES: dict[int, _Lines] = {}  # by the id of the code, whose hash takes as long as the code is
+_MAX_LINES = 256
+
+
+def _read_lines(code: CodeType) -> _Lines:
+    found = [(start, line) for start, _, line in code.co_lines() if line is not None]
+    if len(_LINES) >= _MAX_LINES:
+        _LINES.clear()
+    lines = code, [start for start, _ in found], [code.co_firstlineno, *(line for _, line in found)]
+    _LINES[id(code)] = lines
+    return lines
 
 
 def here() -> Location | None:

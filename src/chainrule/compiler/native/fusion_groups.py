@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Set
 from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
@@ -54,6 +55,11 @@ class FusionGroup:
     def reads(self) -> set[Value]:
         """The values that its operations read."""
         return {v for _, op in self.ops for v in op.inputs}
+
+    def stored(self, results: Set[Value], readers: Counter[Value]) -> set[Value]:
+        """Return the values that results or other groups need; `readers` counts reading groups."""
+        made, reads = {v for _, op in self.ops for v in op.outs}, self.reads
+        return {v for v in made if v in results or readers[v] > (v in reads)}
 
     @property
     def is_loop(self) -> bool:

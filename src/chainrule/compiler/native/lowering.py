@@ -103,9 +103,7 @@ class _Lowering:
         loops: dict[FusionGroup, Loop] = {}
         for group in self.groups:
             if group.is_loop and group not in covered:
-                made = [v for _, op in group.ops for v in op.outs]
-                reads = group.reads
-                stored = {v for v in made if v in results or reader_count[v] > (v in reads)}
+                stored = group.stored(results, reader_count)
                 loops[group] = generate_loop(
                     group, next(self.names), self.accesses, stored, targets
                 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
-from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups
+from chainrule.compiler.native.fusion_groups import find_groups
 from chainrule.compiler.native.layout import Layout, UnfitError
 from chainrule.compiler.native.loop_codegen import generate_loop_lines
 from chainrule.compiler.native.loop_nest import Address, Memory
@@ -49,12 +49,8 @@ class _Statements:
                 for _, op in group.ops:
                     yield from self._op(op)
                 continue
-            made = [v for _, op in group.ops for v in op.outs]
-            stored = {v for v in made if self._is_stored(v, group, readers)}
+            stored = group.stored(self.results, readers)
             yield from generate_loop_lines(group, self.accesses, stored, self.layout)
-
-    def _is_stored(self, value: Value, group: FusionGroup, readers: Counter[Value]) -> bool:
-        return value in self.results or readers[value] > (value in group.reads)
 
     def _op(self, op: Op) -> Iterator[str]:
         if self.accesses.is_view(op):
