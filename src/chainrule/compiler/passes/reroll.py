@@ -8,6 +8,7 @@ are the same to the bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ class _LoopFinder:
             for op in self.ops[begin : loop.begin]:
                 self.builder.copy(op)
             self.builder.roll(*loop)
-            begin = loop.begin + loop.period * loop.steps
+            begin = loop.end
         for op in self.ops[begin:]:
             self.builder.copy(op)
         return self.builder.ops
@@ -74,25 +75,29 @@ class _LoopFinder:
     def _loops(self) -> list[Loop]:
         """Return loops that don't overlap in their order, the longest ones chosen first."""
         found = [each for each in repetitions(self.keys, MIN_STEPS) if self._is_rollable(each)]
+        loops = [(each, self._loop_in(each)) for each in found]
         chosen: list[Loop] = []
-        pending = [(0, len(self.ops), [(each, self._loop_in(each)) for each in found])]
+        pending = [(0, len(self.ops), [(each, loop) for each, loop in loops if loop is not None])]
         while pending:
             begin, end, candidates = pending.pop()
-            best = max((loop for _, loop in candidates if loop), key=_length, default=None)
-            if best is None:
-                continue
-            chosen.append(best)
-            rest = [(begin, best.begin), (best.begin + _length(best), end)]
-            for first, last in rest:
-                parts = []
-                for repeated, loop in candidates:
-                    part = repeated._replace(
-                        start=max(repeated.start, first), end=min(repeated.end, last)
-                    )
-                    if part.end - part.start >= MIN_STEPS * part.period:
-                        parts.append((part, loop if part == repeated else self._loop_in(part)))
-                pending.append((first, last, parts))
+            if candidates:
+                best = max((loop for _, loop in candidates), key=_length)
+                chosen.append(best)
+                for part in [(begin, best.begin), (best.end, end)]:
+                    pending.append((*part, list(self._within(*part, candidates))))
         return sorted(chosen)
+
+    def _within(
+        self, begin: int, end: int, candidates: list[tuple[Repetition, Loop]]
+    ) -> Iterator[tuple[Repetition, Loop]]:
+        """Yield repetitions and loops in a part of the program."""
+        for repeated, known in candidates:
+            part = repeated._replace(start=max(repeated.start, begin), end=min(repeated.end, end))
+            if part.end - part.start >= MIN_STEPS * part.period:
+                whole = begin <= known.begin and known.end <= end
+                loop = known if whole else self._loop_in(part)
+                if loop is not None:
+                    yield part, loop
 
     def _is_rollable(self, repeated: Repetition) -> bool:
         """Whether a loop of these ops is of use: one of views alone is made where they are used."""
@@ -123,9 +128,13 @@ class Loop(NamedTuple):
     period: int
     steps: int
 
+    @property
+    def end(self) -> int:
+        return self.begin + self.period * self.steps
+
 
 def _length(loop: Loop) -> int:
-    return loop.period * loop.steps
+    return loop.end - loop.begin
 
 
 class Operands:
