@@ -72,7 +72,7 @@ def uninterrupted(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
         return function(*args, **kwargs)
     results: list[T] = []
     errors: list[BaseException] = []
-    ended, context = threading.Event(), copy_context()
+    ended, context = Latch(), copy_context()
 
     def run() -> None:
         try:
@@ -82,11 +82,48 @@ def uninterrupted(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
         finally:
             ended.set()
 
-    threading.Thread(target=run, name="chainrule uninterrupted").start()
-    ended.wait()  # not join(), which takes the thread for ended if interrupted
+    start(threading.Thread(target=run, name="chainrule uninterrupted"))
+    ended.wait()
     if errors:
         raise errors.pop()
     return results.pop()
+
+
+class Latch:
+    """An event that one thread waits for, and that an interrupt leaves as it was.
+
+    An interrupt within `Event.wait` may release a lock twice (a RuntimeError), and after one within
+    `Thread.join` the thread counts as ended.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        """Let the waiting thread go on."""
+        self._is_set = True
+        with contextlib.suppress(RuntimeError):  # set already
+            self._lock.release()
+
+    def wait(self) -> None:
+        """Wait until it is set; may be called again after an interrupt."""
+        if not self._is_set:
+            self._lock.acquire()
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread; after an interrupt it may have been started or not."""
+    try:
+        thread.start()
+    except RuntimeError as error:  # of Event.wait, see `Latch`
+        if error.__context__ is None or "unlocked lock" not in str(error):
+            raise
+        interrupt = error.__context__
+    else:
+        return
+    raise interrupt
 
 
 def without_collector(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -20,7 +20,7 @@ from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
-from chainrule.interrupts import ERRSTATE, ignore_all
+from chainrule.interrupts import ERRSTATE, Latch, ignore_all, start
 from chainrule.primitives import elementwise
 
 # --- roots and inputs of a pass -------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _walk(run: BackwardPass) -> None:
 def _walk_in_thread(walk: Callable[[], None]) -> None:
     """Walk in a new thread, whose stack is empty: nested passes may exceed the recursion limit."""
     failures: list[BaseException] = []
-    context, begun, ended = copy_context(), threading.Lock(), threading.Event()
+    context, begun, ended = copy_context(), threading.Lock(), Latch()
 
     def run() -> None:
         if not begun.acquire(blocking=False):
@@ -188,8 +188,8 @@ def _walk_in_thread(walk: Callable[[], None]) -> None:
             ended.set()
 
     try:
-        threading.Thread(target=run, name="chainrule pass", daemon=True).start()
-        ended.wait()  # not join(), which takes the thread for ended if interrupted
+        start(threading.Thread(target=run, name="chainrule pass", daemon=True))
+        ended.wait()
     except BaseException:  # wait: the caller must not go on during the pass
         if not begun.acquire(blocking=False):  # else it has not begun, and won't
             ended.wait()

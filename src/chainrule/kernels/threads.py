@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any, ClassVar
 
 from chainrule.errors import ArgumentError
+from chainrule.interrupts import Latch, start
 
 Task = Callable[[int], None]
 
@@ -63,7 +64,7 @@ class _Job:
         self.context = contextvars.copy_context()  # includes NumPy's errstate
         self.helpers: set[object] = set()
         self.closed = False
-        self.idle = threading.Event()
+        self.idle = Latch()
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -119,7 +120,7 @@ class HelperThreads:
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
         self.started.add(thread)
         try:
-            thread.start()
+            start(thread)
         finally:
             if thread.ident is not None:  # also if an interrupt came after the start
                 self.threads.append(thread)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import array
 import contextlib
+import functools
 import gc
 import importlib
 import itertools
+import signal
 import sys
 import types
 from collections import UserList, deque
@@ -711,6 +713,65 @@ def test_installed_packages_are_not_the_standard_library() -> None:
     for name in ("site-packages", "dist-packages"):
         assert not is_standard[str(folder / name / "queue.py")]
     assert not is_standard[str(folder.parent / "queue.py")]
+
+
+def decorated(function: Any) -> Any:
+    """Return a function with the same code for whatever it decorates."""
+
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+class Handler:
+    def __init__(self) -> None:
+        self.calls = [0]
+
+    def __call__(self, *args: Any) -> None:
+        self.calls[0] += 1
+
+    handle = __call__
+
+
+@pytest.mark.parametrize("kind", ["function", "object", "method", "partial", "decorated"])
+def test_signal_handlers_are_not_part_of_a_function(kind: str) -> None:
+    handler = Handler()
+
+    def on_signal(signum: int, frame: Any) -> None:
+        handler(signum, frame)
+
+    def on_named_signal(name: str, signum: int, frame: Any) -> None:
+        handler(signum, frame)
+
+    handlers = {
+        "function": on_signal,
+        "object": handler,
+        "method": handler.handle,
+        "partial": functools.partial(on_named_signal, "SIGINT"),
+        "decorated": decorated(on_signal),
+    }
+
+    def step(c: Any, x: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return c * x, c + rate[0]
+
+    @functools.partial(cr.compile, backend="numpy")
+    @decorated
+    def function(x: Any) -> Any:
+        c, ys = cr.scan(step, x.sum(), x)
+        return (c + ys).sum()
+
+    rate = [1.0]
+    before = signal.signal(signal.SIGINT, handlers[kind])
+    try:
+        results = [function(cr.tensor([1.0, 2.0])).item() for _ in range(2)]
+        rate[0] = 2.0
+        results.append(function(cr.tensor([1.0, 2.0])).item())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert handler.calls[0] > 0
+    assert results == [20.0, 20.0, 22.0]
 
 
 def test_code_that_frees_memory_is_not_part_of_a_function() -> None:

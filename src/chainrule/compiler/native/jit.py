@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 @functools.cache
 def is_installed() -> bool:
     """Return whether Numba is installed, without importing it."""
-    return importlib.util.find_spec("numba") is not None
+    return uninterrupted(importlib.util.find_spec, "numba") is not None
 
 
 @functools.cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import CodeType, FrameType
@@ -25,7 +27,17 @@ class _Reporter:
         self.receivers: list[tuple[Report, dict[tuple[int, int], Any]]] = [(report, {})]
         if outer is not None:
             self.receivers[:0] = outer.receivers
-        self.finalizers: int = outer.finalizers if outer else _finalizers(sys._getframe())
+        self.callbacks: set[Any] = outer.callbacks if outer else _callbacks()
+        self.unrelated: int = outer.unrelated if outer else self.count_unrelated(sys._getframe())
+
+    def count_unrelated(self, frame: FrameType | None) -> int:
+        """Return the number of frames that Python runs at any time, whatever the program does."""
+        count = 0
+        while frame is not None:
+            code = frame.f_code
+            count += code.co_name == "__del__" or (code in self.callbacks and _is_callback(frame))
+            frame = frame.f_back
+        return count
 
     def started(self, frame: FrameType) -> None:
         """Report a frame to the receivers that have not seen its code."""
@@ -34,7 +46,7 @@ class _Reporter:
         if is_internal[space.get("__file__") or ""]:  # of a generated function
             return
         key = id(code), id(space)
-        if key not in self.receivers[-1][1] and _finalizers(frame) == self.finalizers:
+        if key not in self.receivers[-1][1] and self.count_unrelated(frame) == self.unrelated:
             for report, seen in self.receivers:
                 if key not in seen:
                     seen[key] = code, space  # held, so that nothing else gets their ids
@@ -42,14 +54,27 @@ class _Reporter:
                         del seen[key]
 
 
-def _finalizers(frame: FrameType | None) -> int:
-    """Return the number of frames that Python runs when it frees memory, at any time."""
-    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
-    count = 0
-    while frame is not None:
-        count += frame.f_code.co_name == "__del__" or frame.f_code in callbacks
-        frame = frame.f_back
-    return count
+_SIGNALS = sorted(signal.valid_signals())
+
+
+def _callbacks() -> set[Any]:
+    """Return the code that handles signals, collections and the end of objects."""
+    handlers = [handler for handler in map(signal.getsignal, _SIGNALS) if callable(handler)]
+    functions: list[Any] = [*handlers, *gc.callbacks, weakref.finalize.__call__]
+    functions += [getattr(function, "func", None) for function in functions]  # of a partial
+    functions += [getattr(type(function), "__call__", None) for function in functions]  # noqa: B004
+    return {getattr(function, "__code__", None) for function in functions}
+
+
+def _is_callback(frame: FrameType) -> bool:
+    """Return whether Python called the function of a frame, which others may call as well."""
+    if frame.f_code is weakref.finalize.__call__.__code__:
+        return True
+    values = list(frame.f_locals.values())
+    values += [item for value in values if type(value) is tuple for item in value]  # *args
+    if any(value is frame.f_back for value in values):
+        return True  # the argument of a signal handler
+    return any(type(value) is str and value in ("start", "stop") for value in values)
 
 
 _REPORTER: ContextVar[_Reporter | None] = ContextVar("chainrule reporter", default=None)
