@@ -221,8 +221,6 @@ LAZY_IMPORTS = {
     "chainrule.blas.openblas": "imports NumPy, which has to be loaded with the right kernels",
     "chainrule.compiler.eager.table": "imports the native backend, if it is asked for",
     "chainrule.compiler.native": "imports the native backend, if it is asked for",
-    "chainrule.compiler.native.gemm_microkernel": "imports Numba",
-    "chainrule.compiler.native.threads.atomics": "imports Numba",
     "chainrule.kernels.gather_scatter": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.parallel": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.threads": "needed by large arrays only: keeps import chainrule fast",

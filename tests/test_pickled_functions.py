@@ -636,7 +636,7 @@ def test_a_fresh_worker_computes_what_its_client_would() -> None:
     pytest.importorskip("cloudpickle")
     import importlib.util
 
-    native = importlib.util.find_spec("numba") is not None
+    native = importlib.util.find_spec("llvmlite") is not None
     kernels = "cr.set_kernels('native')" if native else ""
     written = run_bytes(CLIENT.format(kernels=kernels), b"")
     found = run_bytes(WORKER, written).decode().split()

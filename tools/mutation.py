@@ -64,7 +64,7 @@ class LineRecorder:
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
         number = len(self.tests)
         self.tests.append((nodeid, round(time.process_time() - self._begin, 3)))
-        for file, line in self._seen:
+        for file, line in list(self._seen):  # other threads may add to it
             self.lines[f"{Path(file).relative_to(SOURCES).as_posix()}:{line}"].append(number)
 
     def pytest_sessionfinish(self) -> None:

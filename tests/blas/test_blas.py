@@ -288,7 +288,7 @@ except cr.blas.BlasError as error:
 @pytest.mark.parametrize("kernels", ["numpy", "native"])
 def test_tune_ignores_chainrules_own_threads(kernels):
     if kernels == "native":
-        pytest.importorskip("numba", reason="machine code needs Numba")
+        pytest.importorskip("llvmlite", reason="machine code needs LLVM")
     program = f"""
 import threading
 import chainrule as cr

@@ -21,7 +21,7 @@ def numpy_by_default(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the source of machine code in Python, with or without Numba."""
+    """Run the source of machine code in Python, with or without LLVM."""
 
     def function(self: Code) -> Callable[..., None]:
         loop = jit.python_function(

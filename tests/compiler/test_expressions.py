@@ -83,7 +83,7 @@ def test_loops_give_the_eager_bits(whole: bool, monkeypatch: pytest.MonkeyPatch)
 def test_machine_code_gives_the_eager_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # the test runs machine code, not the NumPy source
     if not jit.is_installed():
-        pytest.skip("machine code needs Numba")
+        pytest.skip("machine code needs LLVM")
     source = Expressions(30, MACHINE_DTYPES)
     demand(source, list(source.take(20, depth=2)), compiled("native"), rounds=True)
 

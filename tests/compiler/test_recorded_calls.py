@@ -212,7 +212,7 @@ WAYS = [by_create_graph, by_autograd_grad, by_retained_graph, by_batched_grads]
 def outcome(case: Case, way: Any, backend: str | None) -> list[Any]:
     """Return what a pass gives after the change; without a backend in eager mode."""
     if backend == "native":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     before = cr.get_default_dtype()
     function = case.function if backend is None else cr.compile(case.function, backend=backend)
     x = cr.tensor(X, requires_grad=True)
@@ -265,7 +265,7 @@ def test_the_error_names_the_array_that_has_been_written_to() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_forward_mode_doesnt_see_what_has_changed(name: str, backend: str) -> None:
     if backend == "native":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     if name == "custom function":
         pytest.skip("it has no rule for forward mode")
     found = []

@@ -445,7 +445,7 @@ def test_only_results_that_are_differentiated_have_gradients(
     function: Any, chosen: tuple[int, ...], backend: str
 ) -> None:
     if backend == "native":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
 
     def grads(f: Any) -> list[Any]:
         w, v = leaf(0.0, 1.0), leaf(2.0, 0.0)

@@ -45,7 +45,7 @@ SAMPLE = 20
 CHECKED_EVERY = 8
 """Number of interrupts after which a new function is compiled, where the scenario compiles none."""
 
-FASTEST = "native" if find_spec("numba") else "numpy"
+FASTEST = "native" if find_spec("llvmlite") else "numpy"
 
 _SLOTS = ("_array", "_frozen", "_grad", "_node", "_view")
 PLAIN_SLOTS = [vars(Tensor)[name] for name in _SLOTS]

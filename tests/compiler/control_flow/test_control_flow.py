@@ -434,7 +434,7 @@ def test_a_step_that_draws_does_not_run_again(function: Callable[..., Any]) -> N
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_backends_run_loops(backend: str) -> None:
     if backend == "native":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
 
     def function(h: Any, xs: Any) -> Any:
         last, ys = cr.scan(step, h, xs)

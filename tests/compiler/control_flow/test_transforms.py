@@ -159,7 +159,7 @@ _NATIVE = [("checkpoint", "both orders"), ("cond of two", "jvp")]
 @pytest.mark.parametrize(("name", "transform", "place"), _situations())
 def test_transforms_of_control_flow(name: str, transform: str, place: str) -> None:
     if place == "native inside":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     function, wanted = FUNCTIONS[name]
     got = leaves(PLACES[place](function, TRANSFORMS[transform])(X))
     for a, b in zip(got, leaves(TRANSFORMS[transform](wanted)(X)), strict=True):

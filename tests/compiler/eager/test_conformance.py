@@ -1,7 +1,7 @@
 """The conformance table with eager kernels of machine code, for arrays of any size.
 
-The source of kernels and of generated loops is plain Python. Here Python runs it, without Numba and
-without compile time; `test_kernels.py` compiles it with Numba.
+The source of kernels and of generated loops is plain Python. Here Python runs it, without LLVM and
+without compile time; `test_kernels.py` compiles it with LLVM.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Machine code for eager operations on large arrays, compiled by Numba."""
+"""Machine code for eager operations on large arrays, compiled by LLVM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainrule.compiler.native.threads.tasks import Task
 from chainrule.errors import MissingExtraError
 from chainrule.primitives import convolution
 
-pytest.importorskip("numba")
+pytest.importorskip("llvmlite")
 
 RNG = np.random.default_rng(5)
 SPECIAL = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-40, -1e30, 88.9, -104.5, 1.0]
@@ -494,7 +494,7 @@ def test_numpy_kernels_are_restored(native: None) -> None:
     np.testing.assert_array_equal(found.numpy(), np.tanh(x))
 
 
-def test_without_numba_set_kernels_names_the_install_command(
+def test_without_llvm_set_kernels_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jit, "is_installed", lambda: False)

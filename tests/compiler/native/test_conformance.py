@@ -1,7 +1,7 @@
 """The conformance table for compiled loops: every primitive agrees with the eager engine.
 
-The source of a loop is plain Python. Here Python runs it, without Numba and without compile time;
-`test_loop_codegen.py` compiles some programs with Numba.
+The source of a loop is plain Python. Here Python runs it, without LLVM and without compile time;
+`test_loop_codegen.py` compiles some programs with LLVM.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import chainrule as cr
 from chainrule.compiler.native import gemm
 from chainrule.compiler.native.gemm import Product, Registers, registers
 
-pytest.importorskip("numba")
+pytest.importorskip("llvmlite")
 
 HERE = registers()
 if HERE is None:

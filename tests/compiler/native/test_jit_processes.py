@@ -14,7 +14,7 @@ import pytest
 
 import chainrule as cr
 
-pytest.importorskip("numba", reason="machine code needs Numba")
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
 FORKED = """
 import os
@@ -90,7 +90,7 @@ object_code = jit.object_code
 
 
 def slow_object_code(*args):
-    with jit.lock:  # as while Numba compiles
+    with jit.lock:  # as while LLVM compiles
         begun.set()
         time.sleep(0.5)
         return object_code(*args)
@@ -131,7 +131,7 @@ np.testing.assert_allclose(function(x), np.tanh(x) * 3, rtol=1e-5)
         {"setting": "jit.object_code = slow_object_code", "in_trace": "pass"},
         {"setting": "", "in_trace": "begun.set(); time.sleep(0.5)"},
     ],
-    ids=["Numba", "tracing"],
+    ids=["LLVM", "tracing"],
 )
 def test_a_child_forked_while_another_thread_compiles(pieces: dict[str, str]) -> None:
     source = str(Path(cr.__file__).parents[1])

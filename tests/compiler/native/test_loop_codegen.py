@@ -14,7 +14,7 @@ import chainrule.nn.functional as F
 from chainrule.compiler import native
 from chainrule.compiler.native import fusion_groups, lowering
 
-pytest.importorskip("numba", reason="machine code needs Numba")
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Small programs compiled to one function by Numba agree with the eager engine."""
+"""Small programs compiled to one function by LLVM agree with the eager engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.compiler import native
 
-pytest.importorskip("numba", reason="machine code needs Numba")
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
 
 @pytest.fixture(autouse=True)

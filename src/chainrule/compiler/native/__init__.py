@@ -39,15 +39,15 @@ class Native(NamedTuple):
 def native(program: Program) -> Native:
     """Return a program as machine code."""
     if not jit.is_installed():
-        jit.numba()  # raises with the install command
+        jit.llvm()  # raises with the install command
     program = lower_one_hots(program)
     return _lazy(_emit_whole(program) or _emit_parts(_partition(program)), None, program)
 
 
 def native_if_faster(program: Program, source: Source) -> Native:
-    """Return a program as machine code if Numba is installed and compiling pays.
+    """Return a program as machine code if LLVM is installed and compiling pays.
 
-    Otherwise, and if Numba fails, the NumPy source runs.
+    Otherwise, and if LLVM fails, the NumPy source runs.
     """
     fallback = runner(source)
     as_numpy = Native(fallback, "", lambda: (source, {}))
@@ -114,7 +114,7 @@ def _lazy(emitted: _Emitted, fallback: Native | None, program: Program) -> Nativ
                 if fallback is None:
                     raise
                 if jit.is_usable():
-                    text = f"{program.name} runs as NumPy calls, since Numba says: {error}"
+                    text = f"{program.name} runs as NumPy calls, since LLVM says: {error}"
                     warnings.warn(text, stacklevel=5)
                 found = fallback
             chosen.append(found)

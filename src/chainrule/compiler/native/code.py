@@ -51,8 +51,7 @@ class Code:
                 return elf_loader.function_of(code, name, fresh=False)
             except elf_loader.DamagedError:
                 disk_cache.warn_of_damage()
-        source = (self.text, self.types, self.calls, self.long)
-        code = jit.object_code(*source, name, self.parallel)
+        code = jit.object_code(self.text, self.types, self.long, name, self.parallel)
         disk_cache.write(name, code)
         return elf_loader.function_of(code, name)
 

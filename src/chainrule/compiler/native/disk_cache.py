@@ -336,8 +336,7 @@ def warn_of_damage() -> None:
 @functools.cache
 def environment_key() -> bytes:
     """Return the part of the cache key that does not depend on the source of a loop."""
-    versions = [_version_key("numba"), _version_key("llvmlite")]
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    versions = [_version_key("llvmlite")]
     parts = [
         _FORMAT,
         *versions,
@@ -345,15 +344,14 @@ def environment_key() -> bytes:
         platform.machine(),
         jit.ARRAY_DATA_OFFSET,
         _processor_key(),
-        settings,
     ]
     return repr(parts).encode() + b"".join(path.read_bytes() for path in compiled_sources())
 
 
 def compiled_sources() -> list[Path]:
     """Return the files of the modules that are compiled into loops or compile them."""
-    # Paths, since importing some of these would import Numba.
-    names = ("gemm_microkernel", "jit", "threads/atomics", "threads/worker", "vector_math")
+    names = ["gemm_microkernel", "jit", "llvm_codegen", "vector_math"]
+    names += ["threads/atomics", "threads/worker"]
     return [Path(__file__).parent / f"{name}.py" for name in names]
 
 

@@ -1,130 +1,92 @@
-"""Register-blocked micro-kernel of matrix products, as LLVM instructions that Numba cannot express.
+"""Register-blocked micro-kernel of matrix products, as LLVM's vector instructions.
 
 A tile is a few rows of one matrix times a few vectors of columns of the other, which are packed
 contiguously. Its sums stay in vector registers during the loop over the inner dimension: the inner
 kernel of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
-34(3), 2008, which BLIS uses, too. This module imports Numba.
+34(3), 2008, which BLIS uses, too.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+if TYPE_CHECKING:
+    from chainrule.compiler.native.llvm_codegen import Typed
 
-WORD, INT = ir.IntType(64), ir.IntType(32)
-_ELEMENTS = {
-    "f4": (ir.FloatType(), "f32", types.float32),
-    "f8": (ir.DoubleType(), "f64", types.float64),
-}
+_BYTES = {"f4": 4, "f8": 8}
+_KNOWN = re.compile(r"(buffer|copy|transpose|tile)_(f4|f8)_(\d+)(?:_(\d+)x(\d+))?")
+
+_POINTER = re.compile(r"(?:float|double|i\d+|<[^>]*>)\*")
+"""Typed pointers, which llvmlite may write, and recent versions of LLVM don't read."""
 
 
-@functools.cache
-def intrinsic_for(name: str) -> Any:
-    """Return the intrinsic of a name such as `buffer_f4_8192` or `tile_f4_16_14x2`.
+def is_known(name: str) -> bool:
+    """Return whether a name is one of this module: `buffer_f4_8192`, `tile_f4_16_14x2`.
 
     `buffer_f4_8192` allocates 8192 float32 on the stack; for vectors of 16 float32, `copy_f4_16`
     copies one, `transpose_f4_16` transposes a square, and `tile_f4_16_14x2` computes a tile of 14
     rows of two vectors.
     """
-    kind, code, *sizes = re.split("[_x]", name)
-    makers: dict[str, Any]
-    makers = {"buffer": _buffer, "copy": _copy, "transpose": _transpose, "tile": _tile}
-    return intrinsic(makers[kind](code, *map(int, sizes)))
+    return _KNOWN.fullmatch(name) is not None
 
 
-def _buffer(code: str, size: int) -> Any:
-    element, _, kind = _ELEMENTS[code]
-
-    def buffer(typing: Any) -> Any:
-        """Return a buffer on the stack, aligned to a cache line."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            with builder.goto_entry_block():  # `cgutils.alloca_once` would zero it
-                memory = builder.alloca(ir.ArrayType(element, size))
-            memory.align = 64
-            return builder.bitcast(memory, element.as_pointer())
-
-        return types.CPointer(kind)(), generate
-
-    return buffer
-
-
-def _copy(code: str, width: int) -> Any:
-    def copy_vector(typing: Any, b: Any, at: Any, count: Any, to: Any, target: Any) -> Any:
-        """Copy a vector of `b`, with zeros from element `count` on."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _Vectors(builder, code, width).copy(*args)
-            return context.get_dummy_value()
-
-        return types.void(b, at, count, to, target), generate
-
-    return copy_vector
+def call(function: Any, name: str, values: list[Typed]) -> Typed:
+    """Emit the call of a function of this module."""
+    kind, code, size = _KNOWN.fullmatch(name).groups()[:3]  # type: ignore[union-attr] # is known
+    if kind == "buffer":
+        element = {"f4": "float", "f8": "double"}[code]
+        buffer: Typed = function.typed(
+            function.allocate(f"[{size} x {element}], align 64"), f"*{code}"
+        )
+        return buffer
+    text, declarations = _function(name)
+    function.module.functions[name] = text
+    function.module.declarations |= declarations
+    values = [v if v.kind[0] == "*" else function.convert(v, "i8") for v in values]
+    found: Typed = function.call(name, "void", values)
+    return found
 
 
-def _transpose(code: str, width: int) -> Any:
-    def transpose_square(
-        typing: Any, b: Any, at: Any, step: Any, count: Any, to: Any, target: Any, row_step: Any
-    ) -> Any:
-        """Transpose rows of `b`, `step` apart; rows from `count` on repeat the last one."""
+@functools.cache
+def _function(name: str) -> tuple[str, dict[str, str]]:
+    """Return the text of a function, and the declarations that it needs."""
+    from llvmlite import ir
 
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _Vectors(builder, code, width).transpose(*args)
-            return context.get_dummy_value()
-
-        arguments = (b, at, step, count, to, target, row_step)
-        return types.void(*arguments), generate
-
-    return transpose_square
-
-
-def _tile(code: str, width: int, height: int, count: int) -> Any:
-    def tile(
-        typing: Any,
-        a: Any,
-        a_at: Any,
-        a_row: Any,
-        a_column: Any,
-        b: Any,
-        b_at: Any,
-        b_row: Any,
-        depth: Any,
-        c: Any,
-        c_at: Any,
-        c_row: Any,
-        rows: Any,
-        columns: Any,
-        adds: Any,
-    ) -> Any:
-        """Store, or if `adds` add, the product of `a` and `b` to `rows` by `columns` of `c`.
-
-        `a_row` and `a_column` are the strides of `a`, `b_row` and `c_row` the row strides of `b`
-        and `c`.
-        """
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _Tile(builder, code, width, height, count).write(*args)
-            return context.get_dummy_value()
-
-        arguments = (a, a_at, a_row, a_column, b, b_at, b_row, depth, c, c_at, c_row)
-        return types.void(*arguments, rows, columns, adds), generate
-
-    return tile
+    kind, code, *sizes = _KNOWN.fullmatch(name).groups()  # type: ignore[union-attr] # is known
+    width, *tile = [int(size) for size in sizes if size]
+    word = ir.IntType(64)
+    array = (ir.FloatType() if code == "f4" else ir.DoubleType()).as_pointer()
+    arguments = {
+        "copy": [array, word, word, array, word],
+        "transpose": [array, word, word, word, array, word, word],
+        "tile": [array, *[word] * 3, array, *[word] * 3, array, *[word] * 5],
+    }[kind]
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    if kind == "tile":
+        _Tile(builder, code, width, *tile).write(*function.args)
+    else:
+        getattr(_Vectors(builder, code, width), kind)(*function.args)
+    builder.ret_void()
+    texts = {other.name: _POINTER.sub("ptr", str(other)) for other in module.functions}
+    return texts.pop(name), texts
 
 
 class _Vectors:
     """Emitter of vector instructions."""
 
     def __init__(self, builder: Any, code: str, width: int) -> None:
-        element, self.suffix, kind = _ELEMENTS[code]
-        self.builder, self.bytes, self.width = builder, kind.bitwidth // 8, width
-        self.vector = ir.VectorType(element, width)
+        from llvmlite import ir
+
+        self.ir, self.builder, self.bytes, self.width = ir, builder, _BYTES[code], width
+        self.word, self.integer = ir.IntType(64), ir.IntType(32)
+        self.suffix = f"f{8 * self.bytes}"
+        self.vector = ir.VectorType(ir.FloatType() if code == "f4" else ir.DoubleType(), width)
 
     def copy(self, b: Any, at: Any, count: Any, to: Any, target: Any) -> None:
         """Copy a vector, with zeros from element `count` on."""
@@ -149,15 +111,15 @@ class _Vectors:
                     rows[i + size] = self.shuffle(first, second, high)
             size *= 2
         for i, row in enumerate(rows):
-            self.write(row, self.row_pointer(to, target, WORD(i), row_step))
+            self.write(row, self.row_pointer(to, target, self.word(i), row_step))
 
     def row_numbers(self, size: int, count: Any) -> list[Any]:
         """Return row numbers that repeat the last one from `count` on, so no branch is needed."""
-        last = self.builder.sub(count, WORD(1))
-        found = [WORD(0)]
+        last = self.builder.sub(count, self.word(1))
+        found = [self.word(0)]
         for i in range(1, size):
-            exists = self.builder.icmp_signed("<", WORD(i), last)
-            found.append(self.builder.select(exists, WORD(i), last))
+            exists = self.builder.icmp_signed("<", self.word(i), last)
+            found.append(self.builder.select(exists, self.word(i), last))
         return found
 
     def row_pointer(self, array: Any, begin: Any, number: Any, step: Any) -> Any:
@@ -167,19 +129,19 @@ class _Vectors:
 
     def shuffle(self, first: Any, second: Any, elements: list[int]) -> Any:
         """Return a vector of elements of two vectors."""
-        mask = ir.Constant(ir.VectorType(INT, self.width), elements)
+        mask = self.ir.Constant(self.ir.VectorType(self.integer, self.width), elements)
         return self.builder.shuffle_vector(first, second, mask)
 
     def broadcast(self, number: Any) -> Any:
         """Return a vector with one scalar in all elements."""
-        empty = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
-        one = self.builder.insert_element(empty, number, INT(0))
+        empty = self.ir.Constant(self.ir.VectorType(number.type, self.width), self.ir.Undefined)
+        one = self.builder.insert_element(empty, number, self.integer(0))
         return self.shuffle(one, empty, [0] * self.width)
 
     def mask(self, count: Any, first: int = 0) -> Any:
         """Return the mask of elements whose number, counted from `first`, is below `count`."""
         numbers = list(range(first, first + self.width))
-        constants = ir.Constant(ir.VectorType(WORD, self.width), numbers)
+        constants = self.ir.Constant(self.ir.VectorType(self.word, self.width), numbers)
         return self.builder.icmp_signed("<", constants, self.broadcast(count))
 
     def read(self, pointer: Any, mask: Any = None) -> Any:
@@ -187,10 +149,10 @@ class _Vectors:
         pointer = self.builder.bitcast(pointer, self.vector.as_pointer())
         if mask is None:
             return self.builder.load(pointer, align=self.bytes)
-        kinds = (pointer.type, INT, mask.type, self.vector)
+        kinds = (pointer.type, self.integer, mask.type, self.vector)
         function = self.function("llvm.masked.load", self.vector, *kinds, pointer=True)
-        zero = ir.Constant(self.vector, None)
-        return self.builder.call(function, [pointer, INT(self.bytes), mask, zero])
+        zero = self.ir.Constant(self.vector, None)
+        return self.builder.call(function, [pointer, self.integer(self.bytes), mask, zero])
 
     def write(self, value: Any, pointer: Any, mask: Any = None) -> None:
         """Store a vector at a pointer, except elements that are masked out."""
@@ -198,15 +160,16 @@ class _Vectors:
         if mask is None:
             self.builder.store(value, pointer, align=self.bytes)
             return
-        kinds = (self.vector, pointer.type, INT, mask.type)
-        function = self.function("llvm.masked.store", ir.VoidType(), *kinds, pointer=True)
-        self.builder.call(function, [value, pointer, INT(self.bytes), mask])
+        kinds = (self.vector, pointer.type, self.integer, mask.type)
+        function = self.function("llvm.masked.store", self.ir.VoidType(), *kinds, pointer=True)
+        self.builder.call(function, [value, pointer, self.integer(self.bytes), mask])
 
     def function(self, name: str, returned: Any, *arguments: Any, pointer: bool = False) -> Any:
         """Return an LLVM intrinsic for vectors."""
         name = f"{name}.v{self.width}{self.suffix}{'.p0' * pointer}"
-        kind = ir.FunctionType(returned, arguments)
-        return cgutils.get_or_insert_function(self.builder.module, kind, name)
+        known = self.builder.module.globals.get(name)
+        kind = self.ir.FunctionType(returned, arguments)
+        return known or self.ir.Function(self.builder.module, kind, name)
 
 
 class _Tile:
@@ -219,7 +182,11 @@ class _Tile:
         self.cells = [(i, v) for i in range(height) for v in range(count)]
 
     def write(self, *arguments: Any) -> None:
-        """Emit the tile for the arguments of the intrinsic."""
+        """Emit the instructions.
+
+        Store, or if `adds` add, the product of `a` and `b` to `rows` by `columns` of `c`. `a_row`
+        and `a_column` are the strides of `a`, `b_row` and `c_row` the row strides of `b` and `c`.
+        """
         a, a_at, a_row, a_column, b, b_at, b_row, depth, c, c_at, c_row, *sizes = arguments
         rows, columns, adds = sizes
         builder = self.builder
@@ -228,8 +195,13 @@ class _Tile:
         a, b = builder.gep(a, [a_at]), builder.gep(b, [b_at])
         sums = self._sums(a, steps, a_column, b, b_row, depth)
         begins = [self.vectors.row_pointer(c, c_at, i, c_row) for i in numbers]
-        targets = {(i, v): builder.gep(begins[i], [WORD(v * self.width)]) for i, v in self.cells}
-        read_columns = builder.select(builder.icmp_signed("!=", adds, WORD(0)), columns, WORD(0))
+        targets = {
+            (i, v): builder.gep(begins[i], [self.vectors.word(v * self.width)])
+            for i, v in self.cells
+        }
+        read_columns = builder.select(
+            builder.icmp_signed("!=", adds, self.vectors.word(0)), columns, self.vectors.word(0)
+        )
         vectors, starts = self.vectors, [v * self.width for v in range(self.count)]
         read_masks = [vectors.mask(read_columns, start) for start in starts]
         write_masks = [vectors.mask(columns, start) for start in starts]
@@ -247,10 +219,10 @@ class _Tile:
         loop, after = builder.append_basic_block("sums"), builder.append_basic_block("summed")
         builder.branch(loop)
         builder.position_at_end(loop)
-        k, a_here, b_here = (builder.phi(kind) for kind in (WORD, a.type, b.type))
+        k, a_here, b_here = (builder.phi(kind) for kind in (self.vectors.word, a.type, b.type))
         sums = {cell: builder.phi(vector) for cell in self.cells}
         columns = [
-            self.vectors.read(builder.gep(b_here, [WORD(v * self.width)]))
+            self.vectors.read(builder.gep(b_here, [self.vectors.word(v * self.width)]))
             for v in range(self.count)
         ]
         fma = self.vectors.function("llvm.fma", vector, *[vector] * 3)
@@ -260,10 +232,13 @@ class _Tile:
             for v, column in enumerate(columns):
                 found[i, v] = builder.call(fma, [element, column, sums[i, v]])
         phis = [
-            (k, WORD(0), builder.add(k, WORD(1))),
+            (k, self.vectors.word(0), builder.add(k, self.vectors.word(1))),
             (a_here, a, builder.gep(a_here, [a_column])),
             (b_here, b, builder.gep(b_here, [b_row])),
-            *((sums[cell], ir.Constant(vector, None), found[cell]) for cell in self.cells),
+            *(
+                (sums[cell], self.vectors.ir.Constant(vector, None), found[cell])
+                for cell in self.cells
+            ),
         ]
         for phi, first, next_one in phis:
             phi.add_incoming(first, before)

@@ -272,26 +272,26 @@ class _LoopWriter:
     def _sum(self, name: str, x: str, code: str, depth: int) -> str:
         """Sum segments by vector code in any order, and their sums in float64."""
         wide = "f8" if code == "f4" else code
-        part = self.names.another(f"{name}_run")
+        total, part = (self.names.another(f"{name}_{kind}") for kind in ("total", "run"))
         self.calls.add("plus")
-        self.nest.before[depth].append(f"{name} = {wide}(0)")
+        self.nest.before[depth].append(f"{total} = {wide}(0)")
         self.nest.before_run.append(f"{part} = {code}(0)")
         self.nest.before[-1].append(f"{part} = plus({part}, {x})")
-        self.nest.after_run.append(f"{name} = {name} + {part}")
-        return name
+        self.nest.after_run.append(f"{total} = {total} + {part}")
+        return total
 
     def _extremum(self, name: str, x: str, code: str, kind: str, depth: int) -> str:
         """Take the extremum of integer ranks, in which nan is beyond all numbers."""
         integer, last = {"f4": ("i4", 0x7FFFFFFF), "f8": ("i8", 0x7FFFFFFFFFFFFFFF)}[code]
         identity, nan_rank = (-last - 1, last) if kind == "max" else (last, -last - 1)
-        rank = self.names.another(f"{name}_rank")
+        best, rank = (self.names.another(f"{name}_{kind}") for kind in ("best", "rank"))
         self.calls |= {f"rank_{code}", f"ranked_{code}"}
-        self.nest.before[depth].append(f"{name} = {integer}({identity})")
+        self.nest.before[depth].append(f"{best} = {integer}({identity})")
         self.nest.before[-1] += [
             f"{rank} = rank_{code}({x}, {integer}({nan_rank}))",
-            f"{name} = {rank} if {rank} {'>' if kind == 'max' else '<'} {name} else {name}",
+            f"{best} = {rank} if {rank} {'>' if kind == 'max' else '<'} {best} else {best}",
         ]
-        return f"ranked_{code}({name})"
+        return f"ranked_{code}({best})"
 
 
 def _reduced_axes(op: Op) -> tuple[int, ...]:

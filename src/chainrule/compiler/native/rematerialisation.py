@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
@@ -18,6 +19,9 @@ from chainrule.compiler.native.strides import Accesses
 
 MAX_OPS_PER_ARRAY = 6
 """Number of operations that take no longer than reading or writing an array."""
+
+MAX_OPS = 8 * MAX_OPS_PER_ARRAY
+"""Largest number of operations that compute one value again."""
 
 _EXPENSIVE = frozenset(
     [
@@ -41,6 +45,13 @@ class _Uses:
     def __init__(self, groups: list[FusionGroup], program: Program, accesses: Accesses) -> None:
         self.groups, self.accesses = groups, accesses
         self.producer = {v: n for n, c in enumerate(groups) for _, op in c.ops for v in op.outs}
+        self.cheap_ops: dict[Value, tuple[int, Op]] = {
+            op.out: (number, op)
+            for group in groups
+            if group.shape is not None
+            for number, op in group.ops
+            if op.function not in _EXPENSIVE
+        }
         self.readers: dict[Value, set[int]] = defaultdict(set)
         for value in (*program.results(), *program.inputs, *accesses.constants):
             self.readers[accesses.of(value).base].add(len(groups))
@@ -59,6 +70,14 @@ class _Uses:
         return max(self.readers[self.accesses.of(value).base], default=-1) >= position
 
 
+class _Recipe(NamedTuple):
+    """The operations that compute a value again, and the values that these read."""
+
+    value: Value
+    ops: dict[int, Op]
+    leaves: set[Value]
+
+
 class _Reader:
     """A loop, and the values that it reads from earlier loops."""
 
@@ -66,46 +85,60 @@ class _Reader:
         self.group, self.position, self.uses = group, position, uses
         own = {v for _, op in group.ops for v in op.outs}
         self.reads = {v for v in group.reads - own if uses.accesses.of(v).base is v}
-        self.producers: dict[Value, tuple[int, Op]] = {
-            op.out: (number, op)
-            for other in uses.groups[:position]
-            if other.shape == group.shape
-            for number, op in other.ops
-            if op.function not in _EXPENSIVE
-        }
 
     def rematerialise_reads(self) -> None:
-        """Recompute values if that reduces the number of arrays read and written."""
-        chosen = {v for v in self.reads if v in self.producers}
-        while chosen:
-            recipes = {v: self._recipe(v, self.reads - chosen) for v in chosen}
-            ops = {number: op for recipe, _ in recipes.values() for number, op in recipe}
-            leaves = {leaf for _, needed in recipes.values() for leaf in needed}
-            new = [leaf for leaf in leaves if not self.uses.is_live(leaf, self.position)]
-            freed = [v for v in chosen if self.uses.readers[v] == {self.position}]
-            reads = len(self.reads) - len((self.reads - chosen) | leaves)  # fewer than before
-            writes = len(freed) - len(new)
-            if min(reads, writes) >= 0 and len(ops) <= MAX_OPS_PER_ARRAY * (reads + writes):
-                self._insert(ops, chosen)
-                return
-            chosen.remove(max(chosen, key=lambda v: (len(recipes[v][0]), self.producers[v][0])))
+        """Recompute the largest number of values that reduces the arrays read and written.
 
-    def _recipe(
-        self, value: Value, available: set[Value]
-    ) -> tuple[list[tuple[int, Op]], set[Value]]:
-        """Return the operations that compute a value from available ones, and these."""
+        The shortest recipes come first: they contain no values of longer ones, so that they don't
+        depend on how many are chosen.
+        """
+        found = [self._recipe(v) for v in self.reads if self._op(v) is not None]
+        recipes = sorted(
+            [recipe for recipe in found if recipe is not None],
+            key=lambda recipe: (len(recipe.ops), max(recipe.ops)),
+        )
         ops: dict[int, Op] = {}
         leaves: set[Value] = set()
+        count, reads, writes = 0, 0, 0  # arrays that are not read and written any more
+        for number, recipe in enumerate(recipes, 1):
+            ops |= recipe.ops
+            new = recipe.leaves - leaves
+            leaves |= new
+            reads += 1 - len(new - self.reads)
+            writes += self.uses.readers[recipe.value] == {self.position}
+            writes -= sum(not self.uses.is_live(leaf, self.position) for leaf in new)
+            if min(reads, writes) >= 0 and len(ops) <= MAX_OPS_PER_ARRAY * (reads + writes):
+                count = number
+        if count:
+            chosen = recipes[:count]
+            merged = {number: op for recipe in chosen for number, op in recipe.ops.items()}
+            self._insert(merged, {recipe.value for recipe in chosen})
+
+    def _op(self, value: Value) -> tuple[int, Op] | None:
+        """Return the cheap operation of an earlier loop of the same shape that makes a value."""
+        made = self.uses.producer.get(value)
+        if made is None or made >= self.position:
+            return None
+        return self.uses.cheap_ops.get(value) if self._has_same_shape(made) else None
+
+    def _has_same_shape(self, position: int) -> bool:
+        return self.uses.groups[position].shape == self.group.shape
+
+    def _recipe(self, value: Value) -> _Recipe | None:
+        """Return how to compute a value from those that the loop reads all the same."""
+        found = _Recipe(value, {}, set())
         pending = [value]
         while pending:
             item = pending.pop()
-            if item in available or item not in self.producers:
-                leaves.add(item)
-            else:
-                number, op = self.producers[item]
-                ops[number] = op
-                pending += op.inputs
-        return list(ops.items()), leaves
+            known = self._op(item)
+            if known is None:
+                found.leaves.add(item)
+            elif known[0] not in found.ops:
+                if len(found.ops) == MAX_OPS:
+                    return None
+                found.ops[known[0]] = known[1]
+                pending += known[1].inputs
+        return found
 
     def _insert(self, ops: dict[int, Op], chosen: set[Value]) -> None:
         uses, group = self.uses, self.group

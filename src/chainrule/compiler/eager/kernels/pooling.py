@@ -40,8 +40,8 @@ def _max_pool_vjp(
                 window, found = at + u8(column), 0
                 for a in range(TALL - 1, -1, -1):
                     for b in range(WIDE - 1, -1, -1):
-                        j = first + a * width + column * RIGHT + b
-                        found += (j - found) * int(x[u8(j)] == out[window])
+                        place = first + a * width + column * RIGHT + b
+                        found += (place - found) * int(x[u8(place)] == out[window])
                 total[u8(found)] = g[window]
 
 

@@ -1,131 +1,102 @@
-"""Atomic operations on 64-bit words and indirect calls, as intrinsics for Numba.
-
-This module imports Numba.
-"""
+"""Atomic operations on 64-bit words and indirect calls, as instructions of LLVM."""
 
 from __future__ import annotations
 
 import platform
-from types import FunctionType
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+if TYPE_CHECKING:
+    from chainrule.compiler.native.llvm_codegen import Typed
 
-from chainrule.compiler.native.threads import worker
-
-WORD = ir.IntType(64)
-_ORDER = "seq_cst"
 _RELAX = {  # the spin-wait hint of each architecture
-    "x86_64": ("llvm.x86.sse2.pause", ()),
-    "AMD64": ("llvm.x86.sse2.pause", ()),
-    "aarch64": ("llvm.aarch64.hint", (1,)),
-    "arm64": ("llvm.aarch64.hint", (1,)),
+    "x86_64": ("llvm.x86.sse2.pause", ""),
+    "AMD64": ("llvm.x86.sse2.pause", ""),
+    "aarch64": ("llvm.aarch64.hint", "i32 1"),
+    "arm64": ("llvm.aarch64.hint", "i32 1"),
 }.get(platform.machine())
 
 
-def _load(typing: Any, words: Any, i: Any) -> Any:
+def _word(function: Any, values: list[Typed]) -> str:
+    """Return the address of the word that the first two arguments name."""
+    words, i = values[0].text, function.convert(values[1], "i8").text
+    return str(function.emit(f"getelementptr inbounds i64, ptr {words}, i64 {i}"))
+
+
+def _integer(function: Any, text: str) -> Typed:
+    value: Typed = function.typed(function.emit(text), "i8")
+    return value
+
+
+def _load(function: Any, values: list[Typed]) -> Typed:
     """Load a word atomically."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(builder.gep(args[0], [args[1]]), _ORDER, 8)
-
-    return types.int64(words, types.int64), generate
+    word = _word(function, values)
+    return _integer(function, f"load atomic i64, ptr {word} seq_cst, align 8")
 
 
-def _store(typing: Any, words: Any, i: Any, value: Any) -> Any:
+def _store(function: Any, values: list[Typed]) -> Typed:
     """Store a word atomically."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store_atomic(args[2], builder.gep(args[0], [args[1]]), _ORDER, 8)
-        return context.get_dummy_value()
-
-    return types.void(words, types.int64, types.int64), generate
+    word, value = _word(function, values), function.convert(values[2], "i8").text
+    function.run(f"store atomic i64 {value}, ptr {word} seq_cst, align 8")
+    return values[0]
 
 
-def _fetch_add(typing: Any, words: Any, i: Any, step: Any) -> Any:
+def _fetch_add(function: Any, values: list[Typed]) -> Typed:
     """Add to a word atomically, and return its old value."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), args[2], _ORDER)
-
-    return types.int64(words, types.int64, types.int64), generate
+    word, step = _word(function, values), function.convert(values[2], "i8").text
+    return _integer(function, f"atomicrmw add ptr {word}, i64 {step} seq_cst")
 
 
-def _compare_exchange(typing: Any, words: Any, i: Any, old: Any, new: Any) -> Any:
-    """Replace a word atomically if it equals `old`, and return whether it did."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.gep(args[0], [args[1]])
-        pair = builder.cmpxchg(pointer, args[2], args[3], _ORDER, _ORDER)
-        return builder.extract_value(pair, 1)
-
-    return types.boolean(words, types.int64, types.int64, types.int64), generate
+def _compare_exchange(function: Any, values: list[Typed]) -> Typed:
+    """Replace a word atomically if it equals an old one, and return whether it did."""
+    word = _word(function, values)
+    old, new = (function.convert(value, "i8").text for value in values[2:])
+    pair = function.emit(f"cmpxchg ptr {word}, i64 {old}, i64 {new} seq_cst seq_cst")
+    found: Typed = function.typed(function.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"), "b1")
+    return found
 
 
-def _relax(typing: Any) -> Any:
+def _relax(function: Any, values: list[Typed]) -> Typed:
     """Pause for some nanoseconds in a spin-wait."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if _RELAX is not None:
-            name, numbers = _RELAX
-            integer = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [integer] * len(numbers))
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(function, [integer(number) for number in numbers])
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    if _RELAX is not None:
+        name, argument = _RELAX
+        function.module.declare(name, "void", *argument.split()[:1])
+        function.run(f"call void @{name}({argument})")
+    found: Typed = function.typed("", "void")
+    return found
 
 
-def _sleep(typing: Any, lock: Any) -> Any:
+def _sleep(function: Any, values: list[Typed]) -> Typed:
     """Acquire a lock of Python, sleeping until it is released."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        integer, anything = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(integer, [anything, integer])
-        function = cgutils.get_or_insert_function(builder.module, kind, "PyThread_acquire_lock")
-        builder.call(function, [builder.inttoptr(args[0], anything), integer(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
+    function.module.declare("PyThread_acquire_lock", "i32", "ptr", "i32")
+    lock = function.emit(f"inttoptr i64 {values[0].text} to ptr")
+    function.emit(f"call i32 @PyThread_acquire_lock(ptr {lock}, i32 1)")
+    return values[0]
 
 
-def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
+def _call(function: Any, values: list[Typed]) -> Typed:
     """Call a task by its address, for the iterations from start to stop."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 4), generate
+    task = function.emit(f"inttoptr i64 {values[0].text} to ptr")
+    arguments = ", ".join(f"i64 {function.convert(value, 'i8').text}" for value in values[1:])
+    function.run(f"call void {task}({arguments})")
+    return values[0]
 
 
-def _address_of_share(typing: Any) -> Any:
+def _address_of_share(function: Any, values: list[Typed]) -> Typed:
     """Return the address of `worker.share` as a C function."""
-    returned = types.void(types.CPointer(types.int64), *[types.int64] * 4)
-    share = FunctionType(worker.share.__code__, {**vars(worker), **globals()}, "share")
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = context.compile_subroutine(builder, share, returned)
-        kind = ir.FunctionType(ir.VoidType(), [WORD.as_pointer(), *[WORD] * 4])
-        function = ir.Function(builder.module, kind, "share")
-        function.linkage = "internal"
-        inner = ir.IRBuilder(function.append_basic_block())
-        context.call_internal_no_propagate(inner, found.fndesc, returned, function.args)
-        inner.ret_void()
-        return builder.ptrtoint(function, WORD)
-
-    return types.int64(), generate
+    kinds = ["*i8", "i8", "i8", "i8", "i8"]
+    symbol, _ = function.module.helper("share", kinds)
+    return _integer(function, f"ptrtoint ptr @{symbol} to i64")
 
 
-load, store, fetch_add, compare_exchange = map(
-    intrinsic, (_load, _store, _fetch_add, _compare_exchange)
-)
-relax, sleep, call = map(intrinsic, (_relax, _sleep, _call))
-_namespace = {**vars(worker), **globals()}
-work = njit(FunctionType(worker.work.__code__, _namespace, "work"), forceinline=True)
-address_of_share = intrinsic(_address_of_share)
+EMITTERS: dict[str, Callable[[Any, list[Typed]], Typed]] = {
+    "load": _load,
+    "store": _store,
+    "fetch_add": _fetch_add,
+    "compare_exchange": _compare_exchange,
+    "relax": _relax,
+    "sleep": _sleep,
+    "call": _call,
+    "address_of_share": _address_of_share,
+}
+"""The functions by their names in `worker`, each of which emits its instructions."""

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from chainrule.compiler.native.threads.atomics import (
-        address_of_share,
-        call,
-        compare_exchange,
-        fetch_add,
-        load,
-        relax,
-        sleep,
-        store,
-    )
+if TYPE_CHECKING:  # `atomics` emits their instructions
+    address_of_share: Any = ...
+    call: Any = ...
+    compare_exchange: Any = ...
+    fetch_add: Any = ...
+    load: Any = ...
+    relax: Any = ...
+    sleep: Any = ...
+    store: Any = ...
 
 Words = Any
 
@@ -66,8 +64,11 @@ def share(words: Words, task: int, arguments: int, iterations: int, step: int) -
             call(task, arguments, start, min(start + step, iterations))
     else:
         number, count = load(words, JOB + 4) + 1, load(words, COUNT)
-        for i, value in enumerate((task, arguments, iterations, step, number)):
-            store(words, JOB + i, value)
+        store(words, JOB, task)
+        store(words, JOB + 1, arguments)
+        store(words, JOB + 2, iterations)
+        store(words, JOB + 3, step)
+        store(words, JOB + 4, number)
         part = -(-iterations // (count * step)) * step
         store(words, PART, part)
         for i in range(count):
