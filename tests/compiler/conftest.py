@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chainrule.compiler.native import gemm, jit, vector_math
+from chainrule.compiler.native import dense_kernels, gemm, jit, vector_math
 from chainrule.compiler.native.code import Code
 from chainrule.compiler.native.threads import tasks
 
@@ -24,9 +24,8 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the source of machine code in Python, with or without LLVM."""
 
     def function(self: Code) -> Callable[..., None]:
-        loop = jit.python_function(
-            self.text, {name: getattr(vector_math, name) for name in self.calls}
-        )
+        known = {**vars(vector_math), **vars(dense_kernels)}
+        loop = jit.python_function(self.text, {name: known[name] for name in self.calls})
 
         def parts(words: Any, iterations: int, step: int, *arguments: Any) -> None:
             for start in range(0, iterations, step):

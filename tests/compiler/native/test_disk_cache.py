@@ -111,7 +111,14 @@ def test_the_environment_is_part_of_the_cache_key(monkeypatch: Any) -> None:
 
 
 def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> None:
-    from chainrule.compiler.native import gemm_microkernel, llvm_codegen
+    from chainrule.compiler.native import (
+        dense_kernels,
+        gemm_microkernel,
+        llvm_codegen,
+        llvm_entry,
+        llvm_expressions,
+        llvm_types,
+    )
     from chainrule.compiler.native.threads import atomics, worker
 
     parts = [
@@ -120,7 +127,11 @@ def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> N
         vector_math.exp_f4,
         atomics._load,
         gemm_microkernel.call,
-        llvm_codegen.weak,
+        llvm_codegen.Module.text,
+        llvm_entry.add_entry,
+        llvm_expressions.ExpressionWriter.call,
+        llvm_types.weak,
+        dense_kernels.search,
     ]
     sources = {Path(part.__code__.co_filename) for part in parts}
     assert sources == set(disk_cache.compiled_sources())

@@ -207,13 +207,13 @@ def test_cheap_programs_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
-    def inverse(x: Any) -> Any:
-        return cr.linalg.inv(x * 2 + 1) * 0.5 + x
+    def values(x: Any) -> Any:
+        return cr.linalg.eigvalsh(x * 2 + 1) * 0.5 + x
 
     for size, expected in ((4, False), (200, True)):
         x = cr.tensor(numbers(size, size))
-        compiled = cr.compile(inverse, backend="native")
-        np.testing.assert_allclose(compiled(x), inverse(x), rtol=1e-3, atol=1e-3)
+        compiled = cr.compile(values, backend="native")
+        np.testing.assert_allclose(compiled(x), values(x), rtol=1e-3, atol=1e-3)
         assert ("def loop(" in compiled.source_native) is expected
 
 
@@ -238,7 +238,7 @@ def test_regions_are_fused() -> None:
         h, energies = cr.scan(step, cr.zeros(xs.shape[1]), xs)
         return h.sum() + energies.sum()
 
-    compiled = beside_eager(recurrent, numbers(20, 20) * 0.2, numbers(7, 20, seed=1))
+    compiled = beside_eager(recurrent, numbers(300, 300) * 0.02, numbers(7, 300, seed=1))
     rows = compiled.source_native.split("def recurrent(")[1].splitlines()
     assert any(row.startswith("        ") and "native." in row for row in rows)
 

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.backend import ndarray
-from chainrule.compiler.eager.kernel import PART
-from chainrule.compiler.eager.substitute import is_plain
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.fusion_groups import find_groups
+from chainrule.compiler.native.kernel import PART, is_plain
 from chainrule.compiler.native.loop_codegen import generate_loop
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.strides import Accesses

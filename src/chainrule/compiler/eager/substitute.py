@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import ndarray
+from chainrule.compiler.native.kernel import is_plain
 from chainrule.primitives.primitive import Plan, Rule
 
 Array = Any
@@ -69,8 +70,3 @@ class HandWritten:
 def are_supported(arrays: tuple[Array, ...]) -> bool:
     """Whether kernels support these arrays: all plain, and the first of a real floating dtype."""
     return arrays[0].dtype.char in "fd" and all(map(is_plain, arrays))
-
-
-def is_plain(x: Any) -> bool:
-    """Whether an object is a writeable, aligned NumPy array in C order and native byte order."""
-    return x.__class__ is ndarray and x.flags.carray and x.dtype.isnative

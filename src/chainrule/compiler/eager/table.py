@@ -9,13 +9,13 @@ from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.kernels import (
     activations,
     concat,
-    gather_scatter,
     matmul,
     pooling,
     reductions,
     softmax_norm,
 )
 from chainrule.compiler.eager.substitute import HandWritten, KernelFunction
+from chainrule.compiler.native import gather_scatter
 from chainrule.compiler.native.gemm import MIN_MULTIPLIES
 from chainrule.primitives import contraction, convolution
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute

@@ -58,7 +58,7 @@ class Value:
 class Op:
     """One call: the function's name, its arguments (operands and settings), its results."""
 
-    __slots__ = ("args", "regions", "function", "kwargs", "location", "outs")
+    __slots__ = ("args", "regions", "function", "kwargs", "location", "operands", "outs")
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Op:
         self.outs = outs
         self.location = location
         self.regions = regions
+        self.operands: tuple[Value, ...] | None = None  # the values in the arguments, once known
 
     @property
     def out(self) -> Value:
@@ -85,7 +86,9 @@ class Op:
     @property
     def inputs(self) -> list[Value]:
         """The operands, in order and with repeats, then the free values of its regions."""
-        found = values_in((self.args, tuple(self.kwargs.values())))
+        if self.operands is None:
+            self.operands = tuple(values_in((self.args, tuple(self.kwargs.values()))))
+        found = list(self.operands)
         for region in self.regions:
             found += region.free_values()
         return found

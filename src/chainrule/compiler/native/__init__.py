@@ -11,8 +11,8 @@ import numpy as np
 
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import defined, runner
-from chainrule.compiler.ir.program import Program
-from chainrule.compiler.native import jit
+from chainrule.compiler.ir.program import Program, every_op
+from chainrule.compiler.native import gather_scatter, jit
 from chainrule.compiler.native.call_wrapper import RUNTIME
 from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.gemm import Product, gemm_namespace, lower_products
@@ -20,8 +20,9 @@ from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.lowering import lower_loops, lower_one_hots
+from chainrule.compiler.native.small_groups import count_calls
 from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.native.whole_program import whole_function
+from chainrule.compiler.native.whole_program import numpy_runner, whole_function
 
 Run = Callable[..., Any]
 Statements = tuple[Source, dict[str, Any]]
@@ -54,7 +55,7 @@ def native_if_faster(program: Program, source: Source) -> Native:
     if not jit.is_installed():
         return as_numpy
     program = lower_one_hots(program)
-    if _count_calls(program) >= _MIN_CALLS:
+    if count_calls(program.ops) >= _MIN_CALLS:
         small = _emit_whole(program)
         if small is not None:
             return _lazy(small, as_numpy, program)
@@ -90,14 +91,6 @@ def _emit_whole(program: Program) -> _Emitted | None:
     except UnfitError:
         return None
     return _Emitted(text, [code], lambda functions: make(functions[0]), lambda _: None)
-
-
-def _count_calls(program: Program) -> int:
-    """Return the number of NumPy calls of a program, counting each iteration of its loops."""
-    count = len(program.ops)
-    for op in program.ops:
-        count += op.kwargs.get("length", 1) * sum(map(_count_calls, op.regions))
-    return count
 
 
 def _lazy(emitted: _Emitted, fallback: Native | None, program: Program) -> Native:
@@ -137,7 +130,9 @@ class _Lowered(NamedTuple):
     def work(self) -> int:
         """The work of the machine code, in elements computed by operations."""
         products: int = sum(product.work for product in self.products.values())
-        return sum(loop.work for loop in self.loops) + products // _MULTIPLIES_PER_ELEMENT
+        scattered: int = sum(gather_scatter.work(op) for op in every_op(self.program.ops))
+        loops = sum(loop.work for loop in self.loops)
+        return loops + products // _MULTIPLIES_PER_ELEMENT + scattered
 
 
 def _partition(program: Program) -> _Lowered:
@@ -161,12 +156,12 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
                 loop.wrapper,
                 loop.name,
                 f"<{loop.name} {{}}>",
-                {**RUNTIME, "np": np, LOOP_NAME: function},
+                {**RUNTIME, "np": np, LOOP_NAME: function} | _otherwise(loop),
             )
             for loop, function in zip(loops, functions, strict=False)  # those of products follow
         }
         calls = SimpleNamespace(**wrappers, **lowered.products)
-        return source, {"native": calls, "kernels": gemm_namespace()}
+        return source, {**gather_scatter.RUNTIME, "native": calls, "kernels": gemm_namespace()}
 
     def make(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])
@@ -174,6 +169,10 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
     codes = [_code(loop) for loop in loops]
     codes += [kernel.task.code for kernel in gemm_kernels]
     return _Emitted("\n\n".join([*texts, source.text]), codes, make, statements)
+
+
+def _otherwise(loop: Loop) -> dict[str, Run]:
+    return {} if loop.checked is None else {"otherwise": numpy_runner(loop.checked)}
 
 
 def _code(loop: Loop) -> Code | Task:

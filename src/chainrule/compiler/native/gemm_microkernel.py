@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chainrule.compiler.native.llvm_codegen import Typed
+    from chainrule.compiler.native.llvm_types import Typed
 
 _BYTES = {"f4": 4, "f8": 8}
 _KNOWN = re.compile(r"(buffer|copy|transpose|tile)_(f4|f8)_(\d+)(?:_(\d+)x(\d+))?")

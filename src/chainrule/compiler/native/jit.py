@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.codegen.run import defined
+from chainrule.compiler.native.llvm_codegen import Module
+from chainrule.compiler.native.llvm_entry import add_entry, add_parallel_entry
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
@@ -88,16 +90,14 @@ def optimized_module(
     text: str, types: tuple[str, ...], long: bool, name: str, parallel: bool = False
 ) -> Any:
     """Return the module of LLVM for which `object_code` emits the code."""
-    from chainrule.compiler.native import llvm_codegen
-
     binding = llvm()
-    module = llvm_codegen.Module(interleaved=long)
+    module = Module(interleaved=long)
     kinds = [{"n": "i8", "d": "f8"}.get(code, f"*{code}") for code in types]
     module.add_source(text, LOOP_NAME, ["i8", "i8", *kinds] if parallel else kinds)
     if parallel:
-        llvm_codegen.add_parallel_entry(module, LOOP_NAME, name, types, ARRAY_DATA_OFFSET, SHARE)
+        add_parallel_entry(module, LOOP_NAME, name, types, ARRAY_DATA_OFFSET, SHARE)
     else:
-        llvm_codegen.add_entry(module, LOOP_NAME, name, types, ARRAY_DATA_OFFSET)
+        add_entry(module, LOOP_NAME, name, types, ARRAY_DATA_OFFSET)
     machine = target_machine()
     parsed = binding.parse_assembly(module.text())
     parsed.triple = binding.get_process_triple()

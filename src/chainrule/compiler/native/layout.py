@@ -10,10 +10,7 @@ from chainrule.compiler.native.loop_nest import RESERVED, Address, Memory, Nest,
 from chainrule.compiler.native.scalar_codegen import CODES, literal, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
 
-MAX_ELEMENTS = 1 << 14
-"""Largest number of elements of an array of a small program; stacked results may have more."""
-
-_MAX_TOTAL_ELEMENTS = 1 << 20  # of all values together
+_MAX_ELEMENTS = 1 << 24  # of an argument, or of all other values together
 _ALIGNMENT_ELEMENTS = 16  # values begin at vector boundaries
 
 
@@ -31,6 +28,7 @@ class Layout:
         taken = RESERVED | {f"memory_{code}" for code in CODES.values()}
         self.names = Names(taken)
         self.calls: set[str] = set()
+        self.is_checked = False  # whether the function says if NumPy has to compute instead
         self.addresses: dict[Value, Address] = {}
         self.aliases: set[Value] = set()  # values in the memory of another value
         self.counters: dict[Value, tuple[range, str]] = {}  # loop counters: range and source
@@ -47,7 +45,7 @@ class Layout:
 
     def parameter(self, value: Value, stem: str = "in") -> str:
         """Add an argument that holds a value; return its name."""
-        if value.dtype not in CODES or not 0 < value.size <= MAX_ELEMENTS:
+        if value.dtype not in CODES or not 0 < value.size <= _MAX_ELEMENTS:
             raise UnfitError(f"{value} cannot be an argument of a small program")
         name = self.names.another(f"{value.hint or 'x'}_{stem}")
         self.addresses[value] = Address(name, "")
@@ -69,7 +67,7 @@ class Layout:
             raise UnfitError(f"{value} cannot be allocated")
         found = self.addresses[value] = Address(f"memory_{code}", f"u8({self.sizes[code]})")
         self.sizes[code] += -(-value.size // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
-        if sum(self.sizes.values()) > _MAX_TOTAL_ELEMENTS:
+        if sum(self.sizes.values()) > _MAX_ELEMENTS:
             raise UnfitError("the program is large")
         return found
 
@@ -79,6 +77,11 @@ class Layout:
         """Return the address of a reduction, and the lines that initialise it."""
         address, number = self.allocate(value), {"sum": "0", "max": "-INF", "min": "INF"}[kind]
         return address, self.fill_lines(value, f"{CODES[value.dtype]}({number})") if fills else []
+
+    def check(self, condition: str) -> list[str]:
+        """Return the lines that leave the computation to NumPy under a condition."""
+        self.is_checked = True
+        return [f"if {condition}:", "    status[0] = 1"]
 
     # --- moving values ---
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from chainrule.compiler.ir.program import Names, Op, Value
+from chainrule.compiler.ir.program import Names, Op, Program, Value
 from chainrule.compiler.native.call_wrapper import Arrays
 from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
 from chainrule.compiler.native.loop_nest import Address, Memory, Nest, collapse_axes
@@ -31,9 +31,9 @@ class Loop(NamedTuple):
     """The source of a fusion group, with its wrapper."""
 
     name: str
-    text: str  # source of the loop, for Numba
+    text: str  # source of the loop, for LLVM
     wrapper: str  # source of the function that Python calls
-    types: tuple[str, ...]  # types of its arguments, for Numba
+    types: tuple[str, ...]  # types of its arguments, for LLVM
     calls: frozenset[str]  # names of the elementary functions
     long: bool  # whether the innermost loop has many iterations
     parallel: bool  # whether threads share the outermost loop
@@ -41,6 +41,7 @@ class Loop(NamedTuple):
     outs: tuple[Value, ...]
     over: tuple[int | None, ...]  # the input that each output may overwrite
     work: int  # number of elements computed by its operations
+    checked: Program | None = None  # what NumPy computes if the loop reports that it cannot
 
 
 class Layout(Protocol):

@@ -6,7 +6,7 @@ import keyword
 from typing import NamedTuple
 
 from chainrule.compiler.ir.program import Shape
-from chainrule.compiler.native import vector_math
+from chainrule.compiler.native import dense_kernels, vector_math
 from chainrule.compiler.native.scalar_codegen import CODES
 
 LOOP_NAME = "loop"
@@ -15,19 +15,20 @@ LOOP_NAME = "loop"
 PARTIAL_SUM_LENGTH = 1024
 """Number of elements summed in their own type before the sum continues in float64."""
 
-_INDICES = "ijklmnopqrstuvw"
+INDICES = "ijklmnopqrstuvw"
 RESERVED = {
     *(
         *keyword.kwlist,
         *CODES.values(),
         *vars(vector_math),
-        *_INDICES,
+        *INDICES,
         "np",
         "start",
         "stop",
         "run",
     ),
     *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
+    *("status", "failed", "otherwise", *vars(dense_kernels)),
 }
 
 
@@ -53,14 +54,19 @@ class Memory(NamedTuple):
 
     @property
     def element(self) -> str:
-        """The element as source; indices are unsigned, which avoids checks for negative ones."""
+        """The element as source."""
+        return f"{self.name}[{self.position}]"
+
+    @property
+    def position(self) -> str:
+        """The index as source; it is unsigned, which avoids checks for negative ones."""
         text = f"{self.start} + " if self.start else ""
         text = f"{text}u8({self.offset})" if self.offset else text.removesuffix(" + ")
-        for index, stride in zip(_INDICES, self.strides, strict=False):
+        for index, stride in zip(INDICES, self.strides, strict=False):
             if stride:
                 step = index if abs(stride) == 1 else f"u8({abs(stride)}) * {index}"
                 text += f" + {step}" if stride > 0 else f" - {step}"
-        return f"{self.name}[{text.removeprefix(' + ') or '0'}]"
+        return text.removeprefix(" + ") or "0"
 
 
 class Nest:
@@ -86,7 +92,7 @@ class Nest:
         is_split = self.is_split and depth == 0
         ends = "u8(start), u8(stop)" if is_split else f"u8({self.sizes[depth]})"
         inner = self.lines(depth + 1)
-        return [f"for {_INDICES[depth]} in range({ends}):", *(f"    {line}" for line in inner)]
+        return [f"for {INDICES[depth]} in range({ends}):", *(f"    {line}" for line in inner)]
 
     def _innermost(self, depth: int) -> list[str]:
         is_split = self.is_split and depth == 0
@@ -96,7 +102,7 @@ class Nest:
         ends = f"run, min(run + u8({PARTIAL_SUM_LENGTH}), u8({last}))"
         inner = [
             *self.before_run,
-            f"for {_INDICES[depth]} in range({ends}):",
+            f"for {INDICES[depth]} in range({ends}):",
             *(f"    {line}" for line in self.lines(depth + 1)),
             *self.after_run,
         ]

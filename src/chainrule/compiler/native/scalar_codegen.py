@@ -260,9 +260,12 @@ def _masked(op: Op, operands: list[Operand]) -> Scalar | None:
 def _clip(op: Op, operands: list[Operand]) -> Scalar | None:
     if len(operands) != 3 or CODES[op.out.dtype] == "b1":
         return None
-    limits = [o for o in operands[1:] if o.dtype is not None or o.number is not None]
-    if len(limits) != 2:
-        return None
+    low, high = (o.dtype is not None or o.number is not None for o in operands[1:])
+    if not low or not high:
+        if not low and not high:
+            return None
+        name = "np.maximum" if low else "np.minimum"
+        return _format(_ARITHMETIC[name], [operands[0], operands[1 if low else 2]], op.out.dtype)
     found = _format("clip({0}, {1}, {2})", operands, op.out.dtype)
     return None if found is None else Scalar(found.text, ("clip",))
 

@@ -7,7 +7,7 @@ updates of biases. So consecutive small groups share one function, as a small pr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
@@ -16,6 +16,7 @@ from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP_NAME, RESERVED
 from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
+from chainrule.compiler.native.statement_codegen import WRITERS
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.native.whole_program import Function, function_of
 
@@ -42,7 +43,16 @@ def small_runs(groups: list[FusionGroup], accesses: Accesses) -> Iterator[list[F
 
 def _numpy_calls(group: FusionGroup) -> int:
     """Return the cost of a group in NumPy calls."""
-    return LOOP_CALLS if group.is_loop else len(group.ops)
+    return LOOP_CALLS if group.is_loop else count_calls(op for _, op in group.ops)
+
+
+def count_calls(ops: Iterable[Op]) -> int:
+    """Return the number of NumPy calls of operations, counting each iteration of their loops."""
+    count = 0
+    for op in ops:
+        inner = sum(count_calls(region.ops) for region in op.regions)
+        count += 1 + op.kwargs.get("length", 1) * inner
+    return count
 
 
 def _is_free(op: Op, accesses: Accesses) -> bool:
@@ -54,19 +64,38 @@ def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
     ops = [op for _, op in group.ops]
     values = {v for op in ops for v in (*op.inputs, *op.outs)}
     values |= {accesses.of(v).base for v in values}
-    if any(v.dtype not in CODES or not 0 < v.size <= MAX_ELEMENTS for v in values):
+    has_loop = any(op.regions for op in ops)  # over stacks of any size
+    if any(v.dtype not in CODES or not v.size for v in values):
         return False
-    return not any(_is_free(op, accesses) for op in ops) and all(map(_is_supported, ops))
+    if not has_loop and any(v.size > MAX_ELEMENTS for v in values):
+        return False
+    if any(_is_free(op, accesses) for op in ops):
+        return False
+    return all(_is_supported(op, accesses) for op in ops)
 
 
-def _is_supported(op: Op) -> bool:
+def _is_supported(op: Op, accesses: Accesses) -> bool:
     if op.function == "np.matmul":
         a, b = op.args
         return (
             max(len(a.shape), len(b.shape)) <= 2
             and a.size * math.prod(b.shape[1:]) <= MAX_MULTIPLIES
         )
-    return loop_shape(op, scalar_or_libm) is not None
+    if loop_shape(op, scalar_or_libm) is not None:
+        return True
+    return op.function in WRITERS and _is_writable(op, accesses)
+
+
+def _is_writable(op: Op, accesses: Accesses) -> bool:
+    """Return whether an operation alone can be a function."""
+    constants = accesses.constants
+    inputs = [v for v in dict.fromkeys(op.inputs) if v not in constants or constants[v].ndim]
+    numbers = {v: constants[v] for v in op.inputs if v in constants and v not in inputs}
+    try:
+        function_of(Program("part", inputs, numbers, [op], list(op.outs), []))
+    except UnfitError:
+        return False
+    return True
 
 
 def small_function(
@@ -81,6 +110,9 @@ def small_function(
     over = _in_place_outputs(subprogram, program)
     try:
         function = function_of(subprogram, over)
+        if function.is_checked and over:  # NumPy may have to compute from the inputs again
+            over = {}
+            function = function_of(subprogram)
     except UnfitError:
         return None
     order = {value: i for i, value in enumerate(subprogram.inputs)}
@@ -95,7 +127,8 @@ def small_function(
         tuple(subprogram.inputs),
         tuple(subprogram.outputs),
         tuple([order[over[out]] if out in over else None for out in subprogram.outputs]),
-        sum(op.out.size for op in subprogram.ops),
+        sum(v.size for op in subprogram.ops for v in op.outs),
+        subprogram if function.is_checked else None,
     )
 
 
@@ -189,5 +222,12 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
         returns.append(f"to_out(out[{i}], {name})")
     flat = [f"{name}.ravel()" for name in arrays]
     flat += [f"np.empty({n}, {code!r})" for code, n in function.scratch.items()]
+    if function.is_checked:
+        lines.append("    status = np.zeros(1, np.int64)")
+        flat.append("status")
     lines.append(f"    {LOOP_NAME}({', '.join(flat)})")
+    if function.is_checked:
+        given = ", ".join(inputs.values())
+        lines.append("    if status[0]:")
+        lines.append(f"        return otherwise({given})")
     return "\n".join([*lines, f"    return {', '.join(returns)}"]) + "\n"

@@ -12,11 +12,16 @@ import numpy as np
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 from chainrule.compiler.native.fusion_groups import find_groups
+from chainrule.compiler.native.indexing_codegen import Indexing, contiguous
 from chainrule.compiler.native.layout import Layout, UnfitError
+from chainrule.compiler.native.linalg_codegen import LinearAlgebra
 from chainrule.compiler.native.loop_codegen import generate_loop_lines
 from chainrule.compiler.native.loop_nest import Address, Memory
 from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
+
+MAX_ELEMENTS = 1 << 14
+"""Largest number of iterations of a loop; threads share larger ones."""
 
 MAX_MULTIPLIES = 1 << 16
 """Largest number of multiplications of a product; beyond that BLAS is faster."""
@@ -27,9 +32,10 @@ def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Ite
     return _Statements(program, accesses, layout).lines()
 
 
-class _Statements:
+class _Statements(Indexing, LinearAlgebra):
     def __init__(self, program: Program, accesses: Accesses, layout: Layout) -> None:
-        self.program, self.accesses, self.layout = program, accesses, layout
+        super().__init__(accesses, layout)
+        self.program = program
         self.groups = find_groups(program, accesses, scalar_or_libm)
         self.results = set(program.results())
         self.number = 0  # of the current group
@@ -49,16 +55,18 @@ class _Statements:
                 for _, op in group.ops:
                     yield from self._op(op)
                 continue
+            if math.prod(group.shape) > MAX_ELEMENTS:
+                raise UnfitError("a large loop")
             stored = group.stored(self.results, readers)
             yield from generate_loop_lines(group, self.accesses, stored, self.layout)
 
     def _op(self, op: Op) -> Iterator[str]:
         if self.accesses.is_view(op):
             return
-        if op.function not in _WRITERS:
+        if op.function not in WRITERS:
             self._fold_constant(op)
             return
-        yield from _WRITERS[op.function](self, op)
+        yield from WRITERS[op.function](self, op)
 
     def _fold_constant(self, op: Op) -> None:
         """Evaluate an operation without inputs at compile time."""
@@ -163,12 +171,19 @@ class _Statements:
 
     def _write_region(self, out: Value, value: Value, key: Any, accumulate: bool) -> Iterator[str]:
         number = self._counter(key, out)
-        address, access = self.layout.address(out), _contiguous(out, out)
+        address, access = self.layout.address(out), contiguous(out, out)
+        if self._is_by_arrays(key, out):
+            selection = self.selection(access, out.shape, key)
+            source = self.operand(value, selection)
+            target = selection.element(address)
+            text = f"{target} + {source}" if accumulate else source
+            yield from selection.nest(f"{target} = {text}")
+            return
         if number is not None:
             part = Value(out.shape[1:], out.dtype)
             address, region, shape = (
                 self._entry(out, access, number),
-                _contiguous(part, out),
+                contiguous(part, out),
                 part.shape,
             )
         else:
@@ -199,7 +214,13 @@ class _Statements:
     def _index_add(self, op: Op) -> Iterator[str]:
         self.layout.allocate(op.out)
         yield from self.layout.fill_lines(op.out, f"{CODES[op.out.dtype]}(0)")
-        yield from self._write_region(op.out, op.args[0], op.kwargs["key"], accumulate=False)
+        value, key = op.args[0], op.kwargs["key"]
+        yield from self._write_region(op.out, value, key, self._is_by_arrays(key, op.out))
+
+    def _add_at(self, op: Op) -> Iterator[str]:
+        """Add to a copy at index arrays, or in place if this is the last use."""
+        assigned = Op("plus_at", (*op.args, op.kwargs["key"]), {}, op.outs, op.location)
+        yield from self._assign_at(assigned)
 
     def _reshape(self, op: Op) -> Iterator[str]:
         yield from self.layout.copy_lines(op.args[0], self.accesses, self.layout.allocate(op.out))
@@ -207,12 +228,18 @@ class _Statements:
     def _read_entry(self, op: Op) -> Iterator[str]:
         """Read the entry of a stack that a loop counter selects, without a copy."""
         stack, key = op.args
+        if self._is_by_arrays(key, stack):
+            yield from self.gather(op)
+            return
         number, access = self._counter(key, stack), self.accesses.of(stack)
         if number is None or not _is_contiguous(access, stack):
             raise UnfitError("a computed index")
         self.layout.addresses[op.out] = self._entry(stack, access, number)
         self.layout.aliases.add(op.out)
-        yield from ()
+
+    def _is_by_arrays(self, key: Any, array: Value) -> bool:
+        """Return whether a key contains index arrays, or numbers that are computed."""
+        return bool(values_in(key)) and self._counter(key, array) is None
 
     def _entry(self, stack: Value, access: Access, number: str) -> Address:
         address = self.layout.address(access.base)
@@ -220,7 +247,28 @@ class _Statements:
         size = int(np.prod(stack.shape[1:], dtype=np.int64))
         return Address(address.array, f"{start}u8({access.offset}) + u8({size}) * ({number})")
 
-    # --- loops ---
+    # --- control flow ---
+
+    def _if(self, op: Op) -> Iterator[str]:
+        layout = self.layout
+        (predicate,) = op.args
+        for out in op.outs:
+            layout.allocate(out)
+        test = self.element_at(predicate, (), [])
+        for head, region in zip((f"if {test} != 0:", "else:"), op.regions, strict=True):
+            accesses = self._inside(region)
+            lines = [*statement_lines(region, accesses, layout)]
+            for out, value in zip(op.outs, region.outputs, strict=True):
+                lines += layout.copy_lines(value, accesses, layout.address(out))
+            yield head
+            yield from (f"    {line}" for line in lines or ["pass"])
+
+    def _inside(self, region: Program) -> Accesses:
+        """Return the accesses of a region, whose constants become arguments."""
+        for value, array in region.constants.items():
+            if array.ndim:
+                self.layout.constant(value, array)
+        return Accesses(region, self.accesses.constants | region.constants, self.accesses)
 
     def _for(self, op: Op) -> Iterator[str]:
         (region,) = op.regions
@@ -237,10 +285,7 @@ class _Statements:
         lines: list[str] = []
         for value, stack in zip(region.inputs[count:], op.args[1], strict=True):
             lines += self._bind_slice(value, stack, number)
-        accesses = Accesses(region, self.accesses.constants | region.constants, self.accesses)
-        for value, array in region.constants.items():
-            if array.ndim:
-                layout.constant(value, array)
+        accesses = self._inside(region)
         lines += statement_lines(region, accesses, layout)
         for out, value in zip(op.outs[count:], region.outputs[count:], strict=True):
             entry = self._entry(out, self.accesses.of(out), number)
@@ -271,7 +316,7 @@ class _Statements:
             if accesses.uniform_value(value) is None:
                 access = accesses.of(value)
                 source = layout.address(access.base)
-                is_unmoved = source == address and access == _contiguous(value, access.base)
+                is_unmoved = source == address and access == contiguous(value, access.base)
                 is_alias = access.base in layout.aliases
                 if is_alias or (
                     source in carries and not is_unmoved
@@ -283,20 +328,14 @@ class _Statements:
         return first + lines
 
 
-def _contiguous(value: Value, base: Value) -> Access:
-    """Return the contiguous access to a value that begins at its base."""
-    steps = [math.prod(value.shape[axis + 1 :]) for axis in range(len(value.shape))]
-    return Access(base, 0, tuple(steps))
-
-
 def _is_contiguous(access: Access, value: Value) -> bool:
     """Return whether an access to a value is contiguous."""
-    steps = _contiguous(value, value).strides
+    steps = contiguous(value, value).strides
     sizes = value.shape
     return all(n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True))
 
 
-_WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
+WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "np.matmul": _Statements._matmul,
     "np.concat": _Statements._concat,
     "np.concatenate": _Statements._concat,
@@ -306,5 +345,19 @@ _WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "index_add": _Statements._index_add,
     "np.reshape": _Statements._reshape,
     "getitem": _Statements._read_entry,
+    "add_at": _Statements._add_at,
+    "take_along_axis": _Statements.take_along_axis,
+    "add_along_axis": _Statements.add_along_axis,
+    "np.searchsorted": _Statements.search,
+    "np.cumsum": _Statements.running,
+    "np.cumulative_sum": _Statements.running,
+    "np.cumprod": _Statements.running,
+    "np.cumulative_prod": _Statements.running,
+    "np.linalg.solve": _Statements.solve,
+    "np.linalg.inv": _Statements.inverse,
+    "kernels.inverses": _Statements.inverse,
+    "np.linalg.slogdet": _Statements.slogdet,
+    "np.linalg.cholesky": _Statements.cholesky,
     "for": _Statements._for,
+    "if": _Statements._if,
 }

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.compiler.codegen.numpy_source import Source
+from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.layout import Layout, UnfitError
@@ -22,8 +24,8 @@ from chainrule.compiler.native.strides import Accesses
 
 Run = Callable[..., Any]
 
-MAX_LINES = 1200
-"""Largest number of source lines, which Numba compiles in some seconds."""
+MAX_LINES = 5000
+"""Largest number of source lines, each of which LLVM compiles in about a millisecond."""
 
 
 class Function(NamedTuple):
@@ -35,6 +37,7 @@ class Function(NamedTuple):
     constants: list[Any]
     outs: list[Value]
     scratch: dict[str, int]  # number of elements of each type
+    is_checked: bool  # whether the last argument is set if NumPy has to compute instead
 
 
 def function_of(program: Program, over: dict[Value, Value] | None = None) -> Function:
@@ -58,11 +61,13 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     constants = layout.constants
     heads = [*parameters, *(layout.address(v).array for v in constants), *names]
     heads += [f"memory_{code}" for code in scratch]
+    heads += ["status"] * layout.is_checked
     text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
     text += "".join(f"    {row}\n" for row in lines or ["pass"])
     types = (*(CODES[v.dtype] for v in [*program.inputs, *constants, *outs]), *scratch)
-    calls = frozenset(layout.calls)
-    return Function(f"{text}\n", types, calls, list(constants.values()), outs, scratch)
+    types += ("i8",) * layout.is_checked
+    calls, arrays = frozenset(layout.calls), list(constants.values())
+    return Function(f"{text}\n", types, calls, arrays, outs, scratch, layout.is_checked)
 
 
 def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
@@ -72,6 +77,18 @@ def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
     return code, lambda loop: _runner(program, loop, function), function.text
 
 
+def numpy_runner(program: Program) -> Run:
+    """Return a program that runs as NumPy calls, made when first called."""
+    made: list[Run] = []
+
+    def run(*arrays: Any) -> Any:
+        if not made:
+            made.append(runner(Source(program)))
+        return made[0](*arrays)
+
+    return run
+
+
 def _runner(program: Program, loop: Run, function: Function) -> Run:
     fixed = [array.ravel() for array in function.constants]
     types = [(out.shape, out.dtype) for out in function.outs]
@@ -79,13 +96,18 @@ def _runner(program: Program, loop: Run, function: Function) -> Run:
     order = {value: i for i, value in enumerate(program.inputs)}
     targets = [order[write.target] for write in program.writes]
     free: list[list[Any]] = []  # free scratch; pop and append are atomic
+    otherwise = numpy_runner(program)
+    is_checked = function.is_checked
 
     def run(*arrays: Any) -> Any:
         memory = free.pop() if free else [np.empty(n, code) for code, n in function.scratch.items()]
         results = [np.empty(shape, dtype) for shape, dtype in types]
         flat = [array.ravel() for array in results]
-        loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory)
+        status = [np.zeros(1, np.int64)] if is_checked else []
+        loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory, *status)
         free.append(memory)
+        if is_checked and status[0][0]:
+            return otherwise(*arrays)
         for target, array in zip(targets, results[count:], strict=True):
             arrays[target][...] = array
         return results[0] if count == 1 else tuple(results[:count])

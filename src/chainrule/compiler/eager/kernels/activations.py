@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.eager.generic import times_plus, u8
-from chainrule.compiler.eager.kernel import Kernel
+from chainrule.compiler.native.generic import times_plus, u8
+from chainrule.compiler.native.kernel import Kernel
 from chainrule.compiler.native.vector_math import f4, i4
 from chainrule.kernels.normal import CURVE, UNIT
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.eager.generic import u8
-from chainrule.compiler.eager.kernel import Kernel
 from chainrule.compiler.eager.substitute import are_supported
+from chainrule.compiler.native.generic import u8
+from chainrule.compiler.native.kernel import Kernel
 from chainrule.primitives.primitive import Plan, Rule
 
 Array = Any

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.eager.generic import u8
-from chainrule.compiler.eager.kernel import Kernel
+from chainrule.compiler.native.generic import u8
+from chainrule.compiler.native.kernel import Kernel
 
 Array = Any
 Window = Any

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import ndarray
-from chainrule.compiler.eager.generic import plus, real, u8
-from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.substitute import are_supported
+from chainrule.compiler.native.generic import plus, real, u8
+from chainrule.compiler.native.kernel import PART, Kernel
 from chainrule.compiler.native.loop_nest import PARTIAL_SUM_LENGTH as RUN
 from chainrule.kernels import fast_numpy
 from chainrule.primitives.primitive import Plan, Rule

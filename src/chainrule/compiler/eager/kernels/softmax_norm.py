@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.eager.generic import exp, log, plus, rank, ranked, real, times_plus, u8
-from chainrule.compiler.eager.kernel import Kernel
+from chainrule.compiler.native.generic import exp, log, plus, rank, ranked, real, times_plus, u8
+from chainrule.compiler.native.kernel import Kernel
 
 Array = Any
 Axes = tuple[int, ...]

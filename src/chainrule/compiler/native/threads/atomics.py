@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chainrule.compiler.native.llvm_codegen import Typed
+    from chainrule.compiler.native.llvm_types import Typed
 
 _RELAX = {  # the spin-wait hint of each architecture
     "x86_64": ("llvm.x86.sse2.pause", ""),

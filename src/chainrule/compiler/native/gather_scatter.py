@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.eager.generic import u8
-from chainrule.compiler.eager.kernel import PART, Kernel
-from chainrule.compiler.eager.substitute import is_plain
+from chainrule.compiler.codegen import runtime
+from chainrule.compiler.ir.program import Op
+from chainrule.compiler.native.generic import u8
+from chainrule.compiler.native.kernel import PART, Kernel, is_plain
 from chainrule.kernels import gather_scatter, threads
 
 Array = Any
@@ -218,3 +219,68 @@ def add_at(base: Array, value: Array, *, key: Any) -> Array | None:
 
 def add_at_vjp(g: Array, *, key: Any) -> Array | None:
     return index(g, key=key)
+
+
+# --- functions of compiled programs ---------------------------------------------------------------
+
+_MIN_SIZE = 1 << 12
+"""Number of elements from which a kernel is faster than NumPy."""
+
+
+def _is_large(value: Array) -> bool:
+    return value.size >= _MIN_SIZE and value.dtype.char in "fd" and value.dtype.isnative
+
+
+def _index_add(value: Array, *, shape: Shape, key: Any) -> Array:
+    found = None
+    if _is_large(value):
+        indices = _first_axis_index(key, shape)
+        if indices is None or value.shape == indices.shape + shape[1:]:
+            found = index_vjp(np.ascontiguousarray(value), shape, key=key)
+    return runtime.index_add(value, shape=shape, key=key) if found is None else found
+
+
+def _add_at(base: Array, value: Array, *, key: Any) -> Array:
+    if value.dtype is not base.dtype or not _is_large(value):
+        return runtime.add_at(base, value, key=key)
+    found = _index_add(value, shape=base.shape, key=key)
+    found += base
+    return found
+
+
+def _taken_along(x: Array, index: Array, *, axis: int) -> Array:
+    found = None
+    if index.size >= _MIN_SIZE and x.dtype.char in "fd" and is_plain(x) and is_plain(index):
+        found = take_along_axis(x, index, axis=axis)
+    return runtime.take_along_axis(x, index, axis=axis) if found is None else found
+
+
+def _added_along(x: Array, index: Array, *, shape: Shape, axis: int) -> Array:
+    found = None
+    if _is_large(x) and is_plain(index):
+        found = add_along_axis(np.ascontiguousarray(x), index, shape=shape, axis=axis)
+    return runtime.add_along_axis(x, index, shape=shape, axis=axis) if found is None else found
+
+
+RUNTIME = {
+    "index_add": _index_add,
+    "add_at": _add_at,
+    "take_along_axis": _taken_along,
+    "add_along_axis": _added_along,
+}
+"""Functions in the place of those of `codegen.runtime`, with kernels for large arrays."""
+
+_ELEMENTS = 8
+"""Number of elements that a loop computes in the time that NumPy takes to add one at an index."""
+
+
+_MOVED = {"index_add": 0, "add_at": 1, "take_along_axis": 1, "add_along_axis": 0}
+"""The operand with as many elements as are moved."""
+
+
+def work(op: Op) -> int:
+    """Return the work that a kernel saves, in elements computed by operations."""
+    position = _MOVED.get(op.function)
+    if position is None or op.inputs[position].size < _MIN_SIZE:
+        return 0
+    return _ELEMENTS * op.inputs[position].size

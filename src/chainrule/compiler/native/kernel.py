@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from chainrule.backend import ndarray
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.threads.tasks import Task
 
@@ -55,3 +56,8 @@ class Kernel:
     def __call__(self, char: str, turns: int, width: int, *arguments: Any) -> None:
         """Run all iterations, each of `width` elements, for a dtype."""
         self.tasks[char](turns, PART // width or 1, *arguments)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether an object is a writeable, aligned NumPy array in C order and native byte order."""
+    return x.__class__ is ndarray and x.flags.carray and x.dtype.isnative

@@ -1,0 +1,127 @@
+"""Dense linear algebra of small matrices, in the subset of Python that becomes machine code.
+
+Matrices are in row-major order, from an index on in an array. For some tens of rows these textbook
+loops are faster than a call of LAPACK. Functions that return a number return 1 where LAPACK reports
+an error, and NumPy then computes instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import int64 as i8
+from numpy import uint64 as u8
+
+Array = Any
+
+
+def eliminate(w: Array, w_at: Any, x: Array, x_at: Any, n: Any, m: Any) -> Any:
+    """Solve w x = b, where `x` holds the `m` columns of b; `w` is overwritten.
+
+    Gaussian elimination with partial pivoting: Golub and Van Loan, Matrix Computations, 4th
+    edition, 3.4.
+    """
+    singular = i8(0)
+    for k in range(n):
+        row = _row_of_pivot(w, w_at, k, n)
+        if row != k:
+            _exchange(w, w_at, k, row, n)
+            _exchange(x, x_at, k, row, m)
+        singular = singular | i8(w[w_at + k * n + k] == 0)
+        for i in range(k + u8(1), n):
+            factor = w[w_at + i * n + k] / w[w_at + k * n + k]
+            for j in range(k + u8(1), n):
+                w[w_at + i * n + j] -= factor * w[w_at + k * n + j]
+            for j in range(m):
+                x[x_at + i * m + j] -= factor * x[x_at + k * m + j]
+    for step in range(n):
+        k = n - u8(1) - step
+        for j in range(m):
+            total = x[x_at + k * m + j]
+            for i in range(k + u8(1), n):
+                total -= w[w_at + k * n + i] * x[x_at + i * m + j]
+            x[x_at + k * m + j] = total / w[w_at + k * n + k]
+    return singular
+
+
+def _row_of_pivot(w: Array, w_at: Any, k: Any, n: Any) -> Any:
+    """Return the row of the largest element of column `k`, from row `k` on."""
+    row, largest = k, abs(w[w_at + k * n + k])
+    for i in range(k + u8(1), n):
+        size = abs(w[w_at + i * n + k])
+        row = i if size > largest else row
+        largest = size if size > largest else largest
+    return row
+
+
+def _exchange(w: Array, at: Any, first: Any, second: Any, n: Any) -> None:
+    """Exchange two rows of `n` elements."""
+    for j in range(n):
+        element = w[at + first * n + j]
+        w[at + first * n + j] = w[at + second * n + j]
+        w[at + second * n + j] = element
+
+
+def log_determinant(w: Array, w_at: Any, n: Any, sign: Array, s: Any, log: Array, t: Any) -> None:
+    """Store the sign of a determinant and the logarithm of its size; `w` is overwritten."""
+    zero, negative, total = i8(0), i8(0), abs(np.copysign(0.0, w[w_at]))
+    for k in range(n):
+        row = _row_of_pivot(w, w_at, k, n)
+        if row != k:
+            _exchange(w, w_at, k, row, n)
+            negative = i8(1) - negative
+        pivot = w[w_at + k * n + k]
+        zero = zero | i8(pivot == 0)
+        negative = i8(1) - negative if pivot < 0 else negative
+        total = total + np.log(abs(pivot))
+        for i in range(k + u8(1), n):
+            factor = w[w_at + i * n + k] / pivot
+            for j in range(k + u8(1), n):
+                w[w_at + i * n + j] -= factor * w[w_at + k * n + j]
+    log[t] = total
+    sign[s] = 0 if zero != 0 else (1 - 2 * negative)
+
+
+def cholesky(w: Array, w_at: Any, n: Any) -> Any:
+    """Overwrite the lower triangle of `w` with its Cholesky factor, and the upper with zeros.
+
+    Golub and Van Loan, 4.2.
+    """
+    failed = i8(0)
+    for j in range(n):
+        total = w[w_at + j * n + j]
+        for k in range(j):
+            total -= w[w_at + j * n + k] * w[w_at + j * n + k]
+        failed = failed if total > 0 else i8(1)
+        diagonal = np.sqrt(total)
+        w[w_at + j * n + j] = diagonal
+        for i in range(j + u8(1), n):
+            below = w[w_at + i * n + j]
+            for k in range(j):
+                below -= w[w_at + i * n + k] * w[w_at + j * n + k]
+            w[w_at + i * n + j] = below / diagonal
+        for i in range(j):
+            w[w_at + i * n + j] = 0
+    return failed
+
+
+def search(x: Array, at: Any, step: Any, n: Any, value: Any, right: Any) -> Any:
+    """Return the number of sorted elements before a value; with `right`, also of equal ones.
+
+    The number of steps depends on `n` alone, so that searches for several values overlap.
+    """
+    first, size = i8(0), i8(n)
+    while size > 1:
+        half = size >> 1
+        is_before = _is_before(x[at + step * u8(first + half - 1)], value, right)
+        first = first + half if is_before else first
+        size = size - half
+    return first + i8(_is_before(x[at + step * u8(first)], value, right))
+
+
+def _is_before(element: Any, value: Any, right: Any) -> Any:
+    """Return whether an element belongs before a value; nan is the largest number."""
+    less = (element < value) | ((value != value) & (element == element))
+    greater = (value < element) | ((element != element) & (value == value))
+    return not greater if right else less
