@@ -3,7 +3,7 @@
 
     python3 dev.py demo  [options]    train on handwritten digits and write pictures
     python3 dev.py test  [options]    run the tests; options go to pytest
-    python3 dev.py test  --compare    the same, compared with PyTorch and JAX, and with Numba
+    python3 dev.py test  --compare    the same, compared with PyTorch and JAX, and with LLVM
     python3 dev.py test  --other      a quick half of the tests, in the newest other Python found
     python3 dev.py lint               check style, types and import layers
     python3 dev.py bench [options]    run the benchmarks, compared with other libraries
@@ -29,8 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
-# Libraries to compare with, and Numba. Only `test --compare` requires them.
-PEERS = ["torch==2.13.0", "jax==0.10.2", "numba==0.68.1"]
+# Libraries to compare with, and LLVM. Only `test --compare` requires them.
+PEERS = ["torch==2.13.0", "jax==0.10.2", "llvmlite==0.50.0"]
 # Left out of the quick half: slow tests, of what hardly depends on the version of Python.
 SLOW = [
     "compiler/native/test_conformance.py",
@@ -101,10 +101,7 @@ def test(options):
         say("The examples in docstrings were skipped: they run only without options.")
         return code
     say("\nThe examples in docstrings:")
-    # These two modules have no examples, and importing them needs Numba.
-    modules = ("gemm_microkernel", "threads/atomics")
-    left_out = [f"--ignore=src/chainrule/compiler/native/{name}.py" for name in modules]
-    examples = call(PYTHON, "-m", "pytest", "--doctest-modules", "src/chainrule", *left_out)
+    examples = call(PYTHON, "-m", "pytest", "--doctest-modules", "src/chainrule")
     none_found = 5
     return code or (0 if examples == none_found else examples)
 

@@ -1,7 +1,7 @@
 """Compile times: first calls of programs in fresh processes, and tracing time by program length.
 
 chainrule compiles to machine code, once with an empty disk cache and once with the cache that this
-run fills. JAX's jit runs without a cache. The first row is the import of JAX or Numba, which the
+run fills. JAX's jit runs without a cache. The first row is the import of JAX or LLVM, which the
 other rows leave out.
 """
 
@@ -21,7 +21,7 @@ PREFIXES = ("two-layer", "gelu and gradient, 1e6", "softplus and gradient, 1e6")
 PREFIXES += ("option and gradient, 1e6", "MLP", "transformer", "LSTM", "ODE", "bundle")
 PREFIXES_WITH_BAR = ("two-layer", "gelu", "softplus", "option", "MLP", "transformer")
 COLD_BAR_SECONDS, WARM_BAR_SECONDS = 2.0, 0.2
-IMPORTS = "Numba or JAX, imported"
+IMPORTS = "LLVM or JAX, imported"
 
 
 def first_call(peer: str, name: str, cache: str = "") -> float:

@@ -24,7 +24,7 @@ def row(name: str) -> harness.Row:
     return harness.measure(name, program.jobs(), program.bars, **program.measured)
 
 
-def without_numba(rows: list[harness.Row]) -> str:
+def without_llvm(rows: list[harness.Row]) -> str:
     """Return the table of the programs that were also measured with the NumPy backend."""
     found = []
     for row in rows:
@@ -53,7 +53,7 @@ def main() -> str:
     modules = [importlib.import_module(name) for name in ("numpy", *names)]
     return (
         f"{harness.table(rows, PEERS)}\n\n"
-        f'Without Numba (`backend="numpy"`):\n\n{without_numba(rows)}\n\n'
+        f'Without LLVM (`backend="numpy"`):\n\n{without_llvm(rows)}\n\n'
         f"{with_suitable_kernels()}"
         f"{harness.versions(cr, *modules)}"
     )

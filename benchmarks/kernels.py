@@ -221,7 +221,7 @@ def tables(names: Sequence[str]) -> list[str]:
 
 
 def native_tables(names: Sequence[str]) -> list[str]:
-    """Return the same tables with machine-code kernels, if Numba is installed."""
+    """Return the same tables with machine-code kernels, if LLVM is installed."""
     try:
         cr.set_kernels("native")
     except cr.MissingExtraError as error:

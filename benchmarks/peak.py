@@ -2,7 +2,7 @@
 
 Each program runs in a fresh process. The figure is the process's peak during ten calls, less its
 memory after the library was imported: it includes arrays, parameters, code and everything kept
-between calls. A separate column has the process that compiles, less its memory after Numba was
+between calls. A separate column has the process that compiles, less its memory after LLVM was
 imported as well.
 """
 

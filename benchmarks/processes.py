@@ -41,13 +41,11 @@ def run_cold_and_warm(file: str, peer: str, name: str) -> tuple[float | None, fl
 
 
 def import_libraries(peer: str, cache: str) -> None:
-    """Import a library, and the modules that Numba loads when it first compiles a function."""
+    """Import a library, and LLVM if it compiles."""
     importlib.import_module(MODULES.get(peer, "chainrule"))
     compiles = CHAINRULE.get(peer, "numpy") != "numpy" and cache != CACHED
-    if compiles and importlib.util.find_spec("numba"):
-        target = importlib.import_module("numba.core.registry").cpu_target
-        target.typing_context.refresh()
-        target.target_context.refresh()
+    if compiles and importlib.util.find_spec("llvmlite"):
+        importlib.import_module("llvmlite.binding")
 
 
 def seconds(job: Job) -> float:

@@ -36,7 +36,7 @@ EXTRAS = {
     "scipy": "special functions, linear algebra and optimisers",
     "matplotlib": "plots (chainrule.plotting)",
     "scikit-learn": "the digits of the demo",
-    "numba": "machine code of compiled functions",
+    "llvmlite": "machine code of compiled functions",
     "cupy": "tensors on a GPU",
 }
 

@@ -10,7 +10,7 @@ True
 
 OpenBLAS chooses well for nearly every processor. For the few that it misjudges (see
 `chainrule.blas.cpu`), chainrule chooses better kernels if it is imported before NumPy; child
-processes do not inherit that. With Numba and OpenBLAS, compiled functions compute large products by
+processes do not inherit that. With LLVM and OpenBLAS, compiled functions compute large products by
 machine code of their own, independent of the kernels. ``CHAINRULE_BLAS=off`` in the environment
 disables all of this, and `tune`.
 

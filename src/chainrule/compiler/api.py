@@ -161,7 +161,7 @@ class Compiled:
 
     @property
     def source_native(self) -> str:
-        """The source of the machine code compiled last, as Numba takes it.
+        """The source of the machine code compiled last, as LLVM's emitter takes it.
 
         It has loops over memory, and NumPy calls between them. Empty if NumPy runs the program.
         """
@@ -427,8 +427,8 @@ def compile(
         write to tensors that it closes over. Without `function`, `compile` returns a decorator.
     backend : {"numpy", "native", None}
         The form of the program: NumPy calls, or loops of machine code with NumPy calls between
-        them, which need Numba (``pip install 'chainrule[native]'``). By default machine code if
-        Numba is installed and the loops do enough work to be worth compiling.
+        them, which need LLVM (``pip install 'chainrule[native]'``). By default machine code if
+        llvmlite is installed and the loops do enough work to be worth compiling.
     verify : bool or int, optional
         Compare calls with the eager function, which runs as well: with True the first two calls of
         each signature and then every hundredth, with a number k every k-th. A difference beyond

@@ -1,7 +1,7 @@
 """Native kernels for eager operations on large arrays, selected by `set_kernels`.
 
 `table` lists the primitives that have one. Loops of elementwise primitives are generated from their
-rules (`elementwise`); other kernels are written by hand, as Python that Numba compiles (`kernel`).
+rules (`elementwise`); other kernels are written by hand, as Python that LLVM compiles (`kernel`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def set_kernels(kernels: str, /) -> None:
     Raises
     ------
     MissingExtraError
-        If Numba is not installed.
+        If llvmlite is not installed.
     ArgumentError
         If `kernels` is neither of the two.
 
@@ -81,7 +81,7 @@ def set_kernels(kernels: str, /) -> None:
     if kernels == "native":
         if not jit.is_installed():
             raise MissingExtraError(
-                "set_kernels('native') needs Numba, which is not installed: "
+                "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
         from chainrule.compiler.eager.table import substitutes

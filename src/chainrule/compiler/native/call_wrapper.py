@@ -101,7 +101,7 @@ class Arrays:
         return f"out[{len(self.results)}]"
 
     def loop(self, nest: Nest) -> str:
-        """Return the source of the loop, for Numba."""
+        """Return the source of the loop, for LLVM."""
         step = ["step"] if self._has_partial_results() else []
         lines = [f"def {LOOP_NAME}({', '.join(['start', 'stop', *step, *self._flat()])}):"]
         lines += ["    part = u8(start) // u8(step)"] * len(step)

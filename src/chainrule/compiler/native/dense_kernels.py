@@ -76,7 +76,7 @@ def log_determinant(w: Array, w_at: Any, n: Any, sign: Array, s: Any, log: Array
         negative = i8(1) - negative if pivot < 0 else negative
         total = total + np.log(abs(pivot))
         for i in range(k + u8(1), n):
-            factor = w[w_at + i * n + k] / pivot
+            factor = w[w_at + i * n + k] / pivot if pivot != 0 else w[w_at + i * n + k]
             for j in range(k + u8(1), n):
                 w[w_at + i * n + j] -= factor * w[w_at + k * n + j]
     log[t] = total

@@ -1,6 +1,6 @@
 """Loader of object code into this process, without LLVM where possible.
 
-LLVM and Numba take a hundred megabytes and half a second to load. On Linux and x86-64, cached code
+LLVM takes a hundred megabytes and a tenth of a second to load. On Linux and x86-64, cached code
 does without them: the sections of the object file are copied into memory and a handful of
 relocations are applied. Elsewhere, LLVM's loader is used.
 """

@@ -309,6 +309,8 @@ class ExpressionWriter:
         return self.call(symbol, kind, values)
 
     def _absolute(self, value: Typed) -> Typed:
+        if value.number is not None:
+            return weak(abs(value.number))
         if value.kind in UNSIGNED:
             return value
         if value.kind[0] != "f":

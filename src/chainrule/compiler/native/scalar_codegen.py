@@ -244,6 +244,15 @@ def _power(op: Op, operands: list[Operand]) -> Scalar | None:
     return _elementary("pow", operands, op.out.dtype) if CODES[op.out.dtype] == "f4" else None
 
 
+def _divided(op: Op, operands: list[Operand]) -> Scalar | None:
+    """Divide integers by a positive number; by others, the processor may raise an exception."""
+    number = operands[1].number
+    if CODES[op.out.dtype] not in ("i4", "i8") or not isinstance(number, int) or number <= 0:
+        return None
+    template = "{0} // {1}" if op.function == "np.floor_divide" else "{0} % {1}"
+    return _format(template, operands, op.out.dtype)
+
+
 def _where(op: Op, operands: list[Operand]) -> Scalar | None:
     if len(operands) != 3:
         return None
@@ -278,6 +287,8 @@ def _astype(op: Op, operands: list[Operand]) -> Scalar | None:
 _SPECIAL_CASES = {
     "np.power": _power,
     "np.pow": _power,
+    "np.remainder": _divided,
+    "np.floor_divide": _divided,
     "np.where": _where,
     "masked": _masked,
     "np.clip": _clip,

@@ -4,7 +4,7 @@ LLVM vectorises arithmetic and selections, not calls of libm. Each function redu
 evaluates a minimax polynomial and restores the exponent through the bits of the number. They are
 plain Python functions of NumPy scalars; `jit` compiles them. `tools/polynomials.py` computes the
 coefficients. There is one version for float32 and one for float64, since degrees, limits and bit
-patterns differ, and Numba infers the types from the source. The error bounds in ulp hold for all
+patterns differ, and types follow from the source. The error bounds in ulp hold for all
 numbers, also subnormal ones, and are tested against mpmath:
 
 =========  =======  =======

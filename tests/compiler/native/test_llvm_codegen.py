@@ -1,0 +1,220 @@
+"""The subset of Python that becomes machine code computes what Python computes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.compiler.native import jit
+from chainrule.compiler.native.code import cached_code
+from chainrule.compiler.native.llvm_types import UnsupportedError
+
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
+
+
+def run(text: str, types: tuple[str, ...], *arguments: Any) -> None:
+    cached_code(text, types, frozenset()).function()(*arguments)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+EDGES = {
+    "i8": [0, 1, -1, 7, -7, 13, 1 << 40, -(1 << 40)],
+    "f8": [0.0, -0.0, 1.5, -2.25, 1e300, -1e-300, math.inf, -math.inf, math.nan],
+    "f4": [0.0, -0.0, 1.5, -2.25, 3e38, -1e-38, math.inf, -math.inf, math.nan],
+}
+
+
+def pairs(code: str) -> tuple[Any, Any]:
+    x, y = zip(*itertools.product(EDGES[code], repeat=2), strict=True)
+    return np.array(x, code), np.array(y, code)
+
+
+@pytest.mark.parametrize("operation", ["x + y", "x - y", "x * y", "x / y", "-x", "abs(x)"])
+@pytest.mark.parametrize("code", ["f4", "f8"])
+def test_arithmetic_has_the_bits_of_numpy(code: str, operation: str) -> None:
+    x, y = pairs(code)
+    out = np.empty_like(x)
+    text = "def loop(x_in, y_in, out):\n"
+    text += f"    for i in range(u8({x.size})):\n"
+    text += f"        x = x_in[i]\n        y = y_in[i]\n        out[i] = {operation}\n"
+    run(text, (code,) * 3, x, y, out)
+    with np.errstate(all="ignore"):
+        wanted = eval(operation, {"x": x, "y": y})
+    np.testing.assert_array_equal(out, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(out[known]), np.signbit(wanted[known]))
+
+
+@pytest.mark.parametrize("operation", ["x // y", "x % y", "x & y", "x | y", "x ^ y", "x >> 3"])
+def test_integers_round_down_as_in_python(operation: str) -> None:
+    x, y = (values[pairs("i8")[1] != 0] for values in pairs("i8"))
+    out = np.empty_like(x)
+    text = f"def loop(x, y, out):\n    for i in range({x.size}):\n"
+    text += f"        out[i] = {operation.replace('x', 'x[i]').replace('y', 'y[i]')}\n"
+    run(text, ("i8",) * 3, x, y, out)
+    wanted = [
+        eval(operation, {"x": a, "y": b}) for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+    assert out.tolist() == wanted
+
+
+@pytest.mark.parametrize("comparison", ["==", "!=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("code", ["f8", "i8"])
+def test_comparisons(code: str, comparison: str) -> None:
+    x, y = pairs(code)
+    out = np.empty(x.shape, bool)
+    text = f"def loop(x, y, out):\n    for i in range({x.size}):\n"
+    run(f"{text}        out[i] = x[i] {comparison} y[i]\n", (code, code, "b1"), x, y, out)
+    np.testing.assert_array_equal(out, eval(f"x {comparison} y", {"x": x, "y": y}))
+
+
+@pytest.mark.parametrize("number", [0.1, -0.0, math.inf, math.nan, 1e300, 3e-46])
+@pytest.mark.parametrize("code", ["f4", "f8"])
+def test_constants_have_all_their_bits(code: str, number: float) -> None:
+    out = np.empty(1, code)
+    shown = {"inf": "INF", "nan": "NAN"}.get(repr(number), repr(number))
+    run(f"def loop(out):\n    out[0] = {code}({shown})\n", (code,), out)
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = np.array([number], code)
+    np.testing.assert_array_equal(out, wanted)
+    assert np.signbit(out[0]) == np.signbit(wanted[0])
+
+
+@pytest.mark.parametrize("target", ["f4", "f8", "i4", "i8", "b1"])
+@pytest.mark.parametrize("source", ["i4", "i8", "u1", "b1"])
+def test_conversions(source: str, target: str) -> None:
+    x = np.array([0, 1, 200, 3], np.dtype(source)) if source != "b1" else np.array([True, False])
+    out = np.empty(x.shape, target)
+    text = f"def loop(x, out):\n    for i in range({x.size}):\n"
+    truth = " != 0" if source == "b1" else ""
+    run(f"{text}        y = x[i]{truth}\n        out[i] = {target}(y)\n", (source, target), x, out)
+    np.testing.assert_array_equal(out, x.astype(target))
+
+
+def expression(source: random.Random, depth: int) -> str:
+    """Return a random expression of integers a, b and c."""
+    if depth == 0 or source.random() < 0.2:
+        return source.choice(["a", "b", "c", "1", "3", "-2"])
+    x, y, z = (expression(source, depth - 1) for _ in range(3))
+    return source.choice(
+        [
+            f"({x} {source.choice('+-*&|^')} {y})",
+            f"({x} if {y} < {z} else {y})",
+            f"min({x}, {y})",
+            f"i8({x} <= {y})",
+            f"abs({x})",
+            f"i8(not {x} or {y} != {z} and {z} > 0)",
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_integer_expressions(seed: int) -> None:
+    source = random.Random(seed)
+    texts = [expression(source, 4) for _ in range(20)]
+    out = np.zeros(len(texts), np.int64)
+    lines = "".join(f"    out[{i}] = {text}\n" for i, text in enumerate(texts))
+    values = [source.randrange(-20, 20) for _ in "abc"]
+    run(f"def loop(a, b, c, out):\n{lines}", ("n", "n", "n", "i8"), *values, out)
+    known = dict(zip("abc", values, strict=True))
+    names = {"i8": lambda x: int(bool(x)) if isinstance(x, bool) else x, "min": min, "abs": abs}
+    for found, text in zip(out.tolist(), texts, strict=True):
+        assert found == int(eval(text, names, known)), text
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+PROGRAMS = {
+    "nested loops": """
+def loop(n, out):
+    total = 0
+    for i in range(n):
+        for j in range(i, n, 2):
+            total += i * j
+    out[0] = total
+""",
+    "falling range": """
+def loop(n, out):
+    total = 1
+    for i in range(n, -1, -2):
+        total = total * 3 + i
+    out[0] = total
+""",
+    "while and break": """
+def loop(n, out):
+    steps, x = 0, n
+    while x != 1:
+        x = x // 2 if x % 2 == 0 else 3 * x + 1
+        steps += 1
+        if steps > 40:
+            break
+    out[0] = steps
+""",
+    "branches": """
+def loop(n, out):
+    found = 0
+    for i in range(n):
+        if i % 3 == 0:
+            found += 1
+        elif 2 < i <= 5 or i == 7:
+            found += 10
+        else:
+            found -= 1
+        if i == 9:
+            break
+    out[0] = found
+""",
+    "a variable of a loop after it": """
+def loop(n, out):
+    p = 0
+    while p + 4 <= n:
+        p += 4
+    for p in range(p, n):
+        out[0] = out[0] + p
+    out[0] = out[0] * 100 + p
+""",
+    "tuples": """
+def loop(n, out):
+    a, b = 0, 1
+    for i in range(n):
+        a, b = b, a + b
+    out[0] = a
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("n", [0, 1, 6, 11])
+def test_statements(name: str, n: int) -> None:
+    if n == 0 and name == "while and break":
+        n = 27
+    text, results = PROGRAMS[name], []
+    for function in (
+        jit.python_function(text, {}),
+        cached_code(text, ("n", "i8"), frozenset()).function(),
+    ):
+        out = np.zeros(1, np.int64)
+        function(n, out)
+        results.append(out[0])
+    assert results[0] == results[1]
+
+
+UNSUPPORTED = {
+    "a variable of two types": "    x = 1\n    for i in range(3):\n        x = x * 0.5\n",
+    "an unknown name": "    x = y + 1\n",
+    "an unknown function": "    x = frobnicate(1)\n",
+    "a container": "    x = [1, 2]\n",
+    "signed and unsigned": "    for i in range(u8(3)):\n        out[i] = i + i8(1)\n",
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_outside_of_the_subset_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError):
+        run(f"def loop(out):\n{UNSUPPORTED[name]}", ("f8",), np.zeros(3))
