@@ -12,7 +12,7 @@ import pytest
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule.compiler import native
-from chainrule.compiler.native import fusion_groups, lowering
+from chainrule.compiler.native import fusion_groups
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
@@ -217,15 +217,18 @@ def test_cheap_programs_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ("def loop(" in compiled.source_native) is expected
 
 
-def test_the_number_of_loops_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seconds", "loops"), [("0.003", 0), ("0.012", 1), ("", 2)])
+def test_the_time_of_compiling_is_limited(
+    seconds: str, loops: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def several(x: Any) -> Any:
-        y = (x * 2 + 1) @ x
-        z = (cr.tanh(y) * 3 - y) @ x
-        return (cr.exp(z) + z * z) @ x
+        y = (cr.tanh(x * 2 + 1) + x * x) @ x
+        return cr.exp(y) + y * y + cr.tanh(y)
 
-    monkeypatch.setattr(lowering, "MAX_LOOPS", 2)
-    compiled = beside_eager(several, numbers(5, 5) * 0.1)
-    assert compiled.source_native.count("def loop(") <= 4
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", seconds)
+    compiled, x = cr.compile(several, backend="native"), cr.tensor(numbers(200, 200) * 0.1)
+    np.testing.assert_allclose(compiled(x), several(x), rtol=1e-3, atol=1e-5)
+    assert compiled.source_native.count("native.several_") == loops
 
 
 def test_regions_are_fused() -> None:

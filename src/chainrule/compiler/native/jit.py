@@ -66,6 +66,14 @@ def is_usable() -> bool:
     return True
 
 
+def max_lines() -> int:
+    """Return the number of source lines that a function may have machine code for.
+
+    LLVM takes about a millisecond for a line; `CHAINRULE_COMPILE_SECONDS` limits the time.
+    """
+    return int(1000 * float(os.environ.get("CHAINRULE_COMPILE_SECONDS") or 5))
+
+
 def object_code(
     text: str, types: tuple[str, ...], long: bool, name: str, parallel: bool = False
 ) -> bytes:
@@ -100,6 +108,7 @@ def optimized_module(
         add_entry(module, LOOP_NAME, name, types, ARRAY_DATA_OFFSET)
     machine = target_machine()
     parsed = binding.parse_assembly(module.text())
+    parsed.verify()
     parsed.triple = binding.get_process_triple()
     parsed.data_layout = str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)

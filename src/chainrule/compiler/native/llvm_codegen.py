@@ -14,7 +14,7 @@ import ast
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Module:
         """Return the symbol of a helper function for such arguments, and what it returns."""
         if name not in _library():
             return None
-        symbol = "_".join([name, *(kind.replace("*", "p") for kind in kinds)])
+        symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
             self.merge(_emitted_helper(name, tuple(kinds)))
         return symbol, self.kinds[symbol]
@@ -86,14 +86,17 @@ class Module:
         self.kinds |= other.kinds
 
 
+def _symbol(name: str, kinds: Sequence[str]) -> str:
+    return "_".join([name, *(kind.replace("*", "p") for kind in kinds)])
+
+
 @functools.cache
 def _emitted_helper(name: str, kinds: tuple[str, ...]) -> Module:
     """Return a module with a helper function and what it calls."""
     function, scope, flags = _library()[name]
     module = Module()
-    symbol = "_".join([name, *(kind.replace("*", "p") for kind in kinds)])
     head = "define internal {returned} @{symbol}({parameters}) alwaysinline nounwind"
-    _Function(module, function, scope, list(kinds), flags).add(symbol, head)
+    _Function(module, function, scope, list(kinds), flags).add(_symbol(name, kinds), head)
     return module
 
 

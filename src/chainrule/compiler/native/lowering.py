@@ -11,24 +11,45 @@ import numpy as np
 
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, find_groups
+from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.native.small_groups import small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
-MAX_LOOPS = 32
-"""Number of different loops that are compiled; each takes some tenths of a second."""
-
 
 def lower_loops(program: Program) -> tuple[Program, list[Loop]]:
     """Return a program that calls loops, and the loops."""
-    return _Lowering(program, {}, (f"{program.name}_{i}" for i in itertools.count(1))).lower()
+    names = (f"{program.name}_{i}" for i in itertools.count(1))
+    return _Lowering(program, {}, names, _Budget(max_lines())).lower()
+
+
+class _Budget:
+    """The number of source lines that may still be compiled."""
+
+    def __init__(self, lines: int) -> None:
+        self.lines = lines
+        self.known: set[str] = set()
+
+    def allows(self, text: str) -> bool:
+        """Return whether a function can be compiled, too; equal ones are compiled once."""
+        count = text.count("\n")
+        if text not in self.known and count <= self.lines:
+            self.known.add(text)
+            self.lines -= count
+        return text in self.known
 
 
 class _Lowering:
-    def __init__(self, program: Program, constants: dict[Value, Any], names: Iterator[str]) -> None:
-        self.program, self.names = program, names
+    def __init__(
+        self,
+        program: Program,
+        constants: dict[Value, Any],
+        names: Iterator[str],
+        budget: _Budget,
+    ) -> None:
+        self.program, self.names, self.budget = program, names, budget
         self.constants = {**constants, **program.constants}
         self.accesses = Accesses(program, self.constants)
         self.groups = find_groups(program, self.accesses)
@@ -73,7 +94,10 @@ class _Lowering:
 
     def _lower_regions(self, op: Op) -> tuple[Op, list[Loop]]:
         """Return an operation whose regions call loops, and the loops."""
-        parts = [_Lowering(region, self.constants, self.names).lower() for region in op.regions]
+        parts = [
+            _Lowering(region, self.constants, self.names, self.budget).lower()
+            for region in op.regions
+        ]
         regions = tuple(region for region, _ in parts)
         times = op.kwargs.get("length", 1)
         loops = [
@@ -91,12 +115,12 @@ class _Lowering:
             function = small_function(
                 run, self.groups, self.program, self.accesses, next(self.names)
             )
-            if function is not None:
+            if function is not None and self.budget.allows(function.text):
                 found[tuple(run)] = function
         return found
 
     def _loops(self, covered: set[FusionGroup]) -> dict[FusionGroup, Loop]:
-        """Return the loops of groups that benefit, with at most `MAX_LOOPS` different sources."""
+        """Return the loops of groups that benefit, within the budget."""
         reader_count = Counter(v for c in self.groups for v in c.reads)
         results = set(self.program.results())
         targets = {write.value: write.target for write in self.program.writes}
@@ -110,7 +134,7 @@ class _Lowering:
         benefit: Counter[str] = Counter()
         for group, loop in loops.items():
             benefit[loop.text] += len(group.ops) * CALL_ELEMENTS + loop.work
-        kept = {text for text, _ in benefit.most_common(MAX_LOOPS)}
+        kept = {text for text, _ in benefit.most_common() if self.budget.allows(text)}
         return {group: loop for group, loop in loops.items() if loop.text in kept}
 
 

@@ -16,6 +16,7 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import Layout, UnfitError
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
@@ -23,9 +24,6 @@ from chainrule.compiler.native.statement_codegen import statement_lines
 from chainrule.compiler.native.strides import Accesses
 
 Run = Callable[..., Any]
-
-MAX_LINES = 5000
-"""Largest number of source lines, each of which LLVM compiles in about a millisecond."""
 
 
 class Function(NamedTuple):
@@ -55,7 +53,7 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     new = iter(outs)
     for value in program.results():
         lines += layout.copy_lines(value, accesses, layout.address(over.get(value) or next(new)))
-    if len(lines) > MAX_LINES:
+    if len(lines) > max_lines():
         raise UnfitError("the function would take long to compile")
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
     constants = layout.constants
