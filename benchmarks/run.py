@@ -15,6 +15,7 @@ import million
 import peak
 import products
 import scatter
+import various
 
 import blas
 import kernels
@@ -28,6 +29,7 @@ SUITES = {
     "products": products.main,
     "transforms": transforms.main,
     "compiling": compiling.main,
+    "various": various.main,
     "compile_times": compile_times.main,
     "peak": peak.main,
     "blas": blas.main,

@@ -52,12 +52,6 @@ _INTRINSICS = frozenset(
 )
 """Functions that LLVM knows."""
 
-_LIBM = {
-    **{"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2"},
-    **{name: name for name in ("tan", "sinh", "cosh", "hypot")},
-}
-"""Other functions of libm, by NumPy's names."""
-
 
 class Module(Protocol):
     """The module of a function."""
@@ -303,7 +297,7 @@ class ExpressionWriter:
         if name in _INTRINSICS:
             symbol, effects = f"llvm.{name}.f{BITS[kind]}", ""
         else:
-            symbol = _LIBM[name] if kind == "f8" else f"{_LIBM[name]}f"
+            symbol = name.replace("arc", "a") + "f" * (kind == "f4")  # of libm
             effects = " nounwind willreturn memory(none)"
         self.module.declare(symbol, TYPES[kind], *[TYPES[kind]] * len(values), effects=effects)
         return self.call(symbol, kind, values)
