@@ -9,6 +9,8 @@ at little cost. Each mutant differs in one place from a copy of the source: anot
 constant changed by one, a condition negated, a statement left out. The tests that run its line run
 on it, the fastest first, until one fails. Mutants that survive are printed, and written with all
 others to `.cache/mutation/report.json`.
+
+On lines that never run in Python, because they become machine code, the tests of the file run.
 """
 
 from __future__ import annotations
@@ -181,6 +183,8 @@ def _nodes(tree: ast.Module) -> Iterator[Any]:
         if inside and hasattr(node, "lineno"):
             yield node
         inside = inside or isinstance(node, functions)
+        if isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel"):
+            return  # changes no result
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list"):
                 continue
@@ -222,14 +226,14 @@ def run(count: int, seed: int, only: list[str]) -> int:
     ]
     chosen = _chosen(found, count, random.Random(seed), only)
     covered = [m for m in chosen if f"{m.file}:{m.line}" in lines]
-    print(f"{len(chosen)} mutants, {len(covered)} of them on lines that tests run.")
+    print(f"{len(chosen)} mutants, {len(covered)} of them on lines that tests run in Python.")
     workplace = CACHE / "workplace"
     shutil.rmtree(workplace, ignore_errors=True)
     ignored = shutil.ignore_patterns(".*", "__pycache__", "chainrule-demo")
     shutil.copytree(ROOT, workplace, ignore=ignored)
     report = []
     for number, mutant in enumerate(chosen):
-        numbers = lines.get(f"{mutant.file}:{mutant.line}", [])
+        numbers = lines.get(f"{mutant.file}:{mutant.line}") or _tests_of(mutant.file, lines)
         selected = _within_limit(sorted((tests[n] for n in numbers), key=lambda test: test[1]))
         killed = bool(selected) and _is_killed(workplace, mutant, selected)
         report.append({**mutant._asdict(), "source": "", "killed": killed, "tests": len(selected)})
@@ -239,6 +243,15 @@ def run(count: int, seed: int, only: list[str]) -> int:
     survivors = sum(not row["killed"] for row in report)
     print(f"{len(report) - survivors} of {len(report)} mutants were killed.")
     return int(survivors > len(report) / 20)
+
+
+def _tests_of(file: str, lines: dict[str, list[int]]) -> list[int]:
+    """Return the tests that run any function of a file.
+
+    For lines that never run in Python: those of functions whose source becomes machine code.
+    """
+    found = {n for place, numbers in lines.items() if place.startswith(f"{file}:") for n in numbers}
+    return sorted(found)
 
 
 def _chosen(

@@ -26,6 +26,10 @@ from chainrule.compiler.native.strides import Accesses
 Run = Callable[..., Any]
 
 
+_MAX_KEPT = 1 << 20
+"""Number of elements of scratch that are kept between calls."""
+
+
 class Function(NamedTuple):
     """The source of a small program: a function of inputs, constants, outputs and scratch."""
 
@@ -94,6 +98,7 @@ def _runner(program: Program, loop: Run, function: Function) -> Run:
     order = {value: i for i, value in enumerate(program.inputs)}
     targets = [order[write.target] for write in program.writes]
     free: list[list[Any]] = []  # free scratch; pop and append are atomic
+    is_kept = sum(function.scratch.values()) <= _MAX_KEPT
     otherwise = numpy_runner(program)
     is_checked = function.is_checked
 
@@ -103,7 +108,8 @@ def _runner(program: Program, loop: Run, function: Function) -> Run:
         flat = [array.ravel() for array in results]
         status = [np.zeros(1, np.int64)] if is_checked else []
         loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory, *status)
-        free.append(memory)
+        if is_kept:
+            free.append(memory)
         if is_checked and status[0][0]:
             return otherwise(*arrays)
         for target, array in zip(targets, results[count:], strict=True):
