@@ -11,6 +11,7 @@ from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.control_flow.inner_trace import Body
+from chainrule.compiler.control_flow.kept_functions import has_changed, kept
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.ir.program import Op, Value
@@ -45,7 +46,8 @@ def scan(
                 return body
             flags[:count] = after
 
-    body = _without_changes("scan", [step.f], trace_body)
+    reads = Search()
+    body = _without_changes("scan", [step.f], trace_body, reads)
     _name_inputs(body.values[:count], step.init, step.f, 0)
     _name_inputs(body.values[count:], step.slices, step.f, 1)
     types = body.program.outputs
@@ -55,7 +57,8 @@ def scan(
     op = _record("for", (_values(carry), _values(xs)), settings, outs, [body])
     node = None
     if any(body.tracked):
-        node = ScanNode.of(function, body, op, [*carry, *xs], count, checkpoint)
+        later = kept("scan", function, reads.found)
+        node = ScanNode.of(later, body, op, [*carry, *xs], count, checkpoint)
     made = connected(node, outs, body.tracked)
     return made[:count], made[count : len(made) - count]
 
@@ -66,17 +69,20 @@ def while_loop(
     """Record a loop that runs while its condition holds."""
     types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
     functions = [lambda parts: [_checked_condition(condition(parts))], body]
+    reads = Search()
     regions = _without_changes(
         "while_loop",
         [condition, body],
         lambda: [run_in(no_grad(), Body, "while", f, types, flags) for f in functions],
+        reads,
     )
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
     sources = [*carry, *(t for region in regions for t in region.sources)]
     node = None
     if is_grad_enabled() and any(t.requires_grad for t in sources):
-        node = WhileNode.of(condition, body, regions, op, carry)
+        later = kept("while_loop", body, reads.found)
+        node = WhileNode.of(kept("while_loop", condition, reads.found), later, regions, op, carry)
     return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
 
 
@@ -91,11 +97,14 @@ def _checked_condition(value: Any) -> Tensor:
 
 def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     """Record a branch."""
-    functions = [branch.f for branch in branches]
-    return _without_changes("cond", functions, lambda: _trace_branches(predicate, *branches))
+    functions, reads = [branch.f for branch in branches], Search()
+    return _without_changes(
+        "cond", functions, lambda: _trace_branches(predicate, branches, reads), reads
+    )
 
 
-def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
+def _trace_branches(predicate: Tensor, branches: list[Branch], reads: Search) -> list[Tensor]:
+    first, second = branches
     regions = [Body("cond", lambda _: first(), [], [])]
     types = regions[0].program.outputs
 
@@ -107,18 +116,22 @@ def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Te
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("if", (predicate._array.value,), {}, outs, regions)
     tracked = [a or b for a, b in zip(*(region.tracked for region in regions), strict=True)]
-    node = CondNode.of([first, second_matched], regions, op) if any(tracked) else None
+    node = None
+    if any(tracked):
+        later = [kept("cond", function, reads.found) for function in (first, second_matched)]
+        node = CondNode.of(later, regions, op)
     return connected(node, outs, tracked)
 
 
-def _without_changes(name: str, functions: list[Any], trace: Callable[[], T]) -> T:
-    """Trace functions; raise if they change what they find by name, since they run only once."""
-    search = Search()
+def _without_changes(name: str, functions: list[Any], trace: Callable[[], T], search: Search) -> T:
+    """Trace functions; raise if they change what they find by name, since they run only once.
+
+    `search` finds what they read.
+    """
     search.visit(*functions)
     result, _ = reporting(search.started, trace)
     for item in search.found:
-        is_size = not item.path or item.path.endswith(".__len__()")
-        if not (is_size or item.form or item.holds()):
+        if has_changed(item):
             raise CompileError(
                 f"the function of a {name} changes what it finds by name (of type "
                 f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
