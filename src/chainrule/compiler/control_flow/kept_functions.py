@@ -20,6 +20,7 @@ from chainrule.errors import CompileError
 def kept(name: str, function: Callable[..., Any], reads: Sequence[Found]) -> Callable[..., Any]:
     """Return a function as it is now, which raises if what it reads is changed."""
     frozen = _frozen(function, {})
+    reads = [item for item in reads if not _is_own(item.scope)]
 
     def run(*args: Any) -> Any:
         rebound = _rebound(reads)
@@ -39,6 +40,12 @@ def has_changed(item: Found) -> bool:
     """Return whether an object that was found by name is another one now."""
     is_size = not item.path or item.path.endswith(".__len__()")
     return not (is_size or item.form or item.holds())
+
+
+def _is_own(scope: Any) -> bool:
+    """Return whether an object is this package's, as the branches of a derivative are."""
+    function = scope.func if isinstance(scope, functools.partial) else scope
+    return str(getattr(function, "__module__", "")).partition(".")[0] == __name__.partition(".")[0]
 
 
 def _rebound(reads: Sequence[Found]) -> set[int]:
