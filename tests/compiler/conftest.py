@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chainrule.compiler.native import dense_kernels, gemm, jit, vector_math
+from chainrule.compiler.native import gemm, jit
 from chainrule.compiler.native.code import Code
 from chainrule.compiler.native.threads import tasks
 
@@ -24,8 +24,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the source of machine code in Python, with or without LLVM."""
 
     def function(self: Code) -> Callable[..., None]:
-        known = {**vars(vector_math), **vars(dense_kernels)}
-        loop = jit.python_function(self.text, {name: known[name] for name in self.calls})
+        loop = jit.python_function(self.text)
 
         def parts(words: Any, iterations: int, step: int, *arguments: Any) -> None:
             for start in range(0, iterations, step):

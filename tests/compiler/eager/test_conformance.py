@@ -14,7 +14,7 @@ import pytest
 
 from chainrule.compiler import eager
 from chainrule.compiler.eager.table import PRODUCTS, substitutes
-from chainrule.compiler.native import jit, vector_math
+from chainrule.compiler.native import jit
 from chainrule.compiler.native.threads.tasks import Task
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import demand
@@ -54,8 +54,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         code = task.code
         RUN.add(code.text)
         if task not in loops:
-            calls = {name: getattr(vector_math, name) for name in code.calls}
-            loops[task] = jit.python_function(code.text, calls)
+            loops[task] = jit.python_function(code.text)
         flat = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arguments]
         for start in range(0, iterations, step):
             loops[task](start, min(start + step, iterations), *flat)

@@ -103,6 +103,10 @@ OPERATIONS: dict[str, Job] = {
         lambda x, y, i: x.scatter_add(1, i, y),
         [signed(*ROWS), signed(*ROWS), numbers(233, *ROWS)],
     ),
+    "add_at, rows": (
+        lambda x, y, i: x.index_add(0, i, y),
+        [signed(*ROWS), signed(9999, ROWS[1]), numbers(ROWS[0], 9999)],
+    ),
     "concat": (lambda x, y: cr.cat((x, y)), [signed(N), signed(N - 999)]),
     "concat, columns": (lambda x, y: cr.cat((x, y), 1), [signed(*ROWS), signed(307, 5)]),
     "max_pool": (lambda x: F.max_pool2d(x, 2), [signed(3, 7, 51, 50)]),

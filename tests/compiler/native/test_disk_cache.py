@@ -158,7 +158,7 @@ def test_a_full_disk_is_no_error(llvm: Any, tmp_path: Path, monkeypatch: Any) ->
 
     monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
     monkeypatch.setattr(os, "open", full)
-    code = Code("def loop(x):\n    x[0] = x[0] + f4(25)\n", ("f4",), frozenset())
+    code = Code("def loop(x):\n    x[0] = x[0] + f4(25)\n", ("f4",))
     x = np.ones(1, "f4")
     code.function()(x)
     assert x[0] == 26
@@ -431,13 +431,13 @@ def test_every_damage_is_noticed_with_one_warning(folder: Path) -> None:
 def test_code_that_cannot_be_linked_is_made_again(
     llvm: Any, folder: Path, monkeypatch: Any
 ) -> None:
-    code = Code("def loop(x):\n    x[0] = x[0] + f4(27)\n", ("f4",), frozenset())
+    code = Code("def loop(x):\n    x[0] = x[0] + f4(27)\n", ("f4",))
     code.function()
     (file,) = codes(folder)
     with disk_cache._folder(create=True) as opened:  # ours, and authentic
         body = disk_cache._digest(opened.key(), file.name, b"no object") + b"no object"
     file.write_bytes(body)
-    other = Code(code.text, code.types, code.calls)
+    other = Code(code.text, code.types)
     with pytest.warns(UserWarning, match="damaged"):
         function = other.function()
     x = np.ones(1, "f4")

@@ -229,16 +229,32 @@ def test_branches_within_loops(sign: float) -> None:
 # --- scatters of large arrays ---------------------------------------------------------------------
 
 
+SCATTERS = {
+    "rows": (lambda x, i, v: x.index_add(0, i, v), (3000,), (3000, 8)),
+    "rows of zeros": (lambda x, i, v: cr.zeros_like(x).index_add(0, i, v), (3000,), (3000, 8)),
+    "along the last axis": (lambda x, i, v: x.scatter_add(1, i % 8, v), (50, 900), (50, 900)),
+    "along, zeros": (lambda x, i, v: cr.zeros_like(x).scatter_add(1, i % 8, v),) + 2 * ((50, 900),),
+    "one number": (lambda x, i, v: x.index_put((i,), v.sum(), accumulate=True), (3000,), (3000, 8)),
+    "taken along": (lambda x, i, v: v.gather(1, i) + x.sum(), (50, 900), (50, 900)),
+}
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_scatters_use_kernels(dtype: Any) -> None:
-    index = cr.tensor(RNG.integers(0, 50, 3000))
+@pytest.mark.parametrize("name", SCATTERS)
+def test_large_scatters_use_kernels_and_add_in_the_order_of_numpy(name: str, dtype: Any) -> None:
+    scatter, index_shape, value_shape = SCATTERS[name]
+    index = cr.tensor(RNG.integers(0, 50, index_shape))
+    x = RNG.standard_normal((50, 8)).astype(dtype)
+    x[7] = -0.0
+    x, value = cr.tensor(x), cr.tensor(RNG.standard_normal(value_shape).astype(dtype))
+    index[index == 7] = 8
+    got = cr.compile(scatter, backend="native")(x, index, value).numpy()
+    want = scatter(x, index, value).numpy()
+    assert got.tobytes() == want.tobytes()
 
-    def function(x: Any, messages: Any) -> Any:
-        out = x.index_add(0, index, messages)
-        return out, cr.zeros(50, 8, dtype=x.dtype).index_add(0, index, messages * 2)
 
-    x = cr.tensor(RNG.standard_normal((50, 8)).astype(dtype))
-    messages = cr.tensor(RNG.standard_normal((3000, 8)).astype(dtype))
-    made = cr.compile(function, backend="native")
-    for got, want in zip(made(x, messages), function(x, messages), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4 if dtype is np.float32 else 1e-11)
+def test_large_scatters_raise_the_errors_of_numpy() -> None:
+    index = cr.tensor([50] * 600)
+    scatter = cr.compile(lambda x, v: x.index_add(0, index, v), backend="native")
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
+        scatter(cr.zeros(50, 8), cr.ones(600, 8))

@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
 
 def run(text: str, types: tuple[str, ...], *arguments: Any) -> None:
-    cached_code(text, types, frozenset()).function()(*arguments)
+    cached_code(text, types).function()(*arguments)
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def test_statements(name: str, n: int) -> None:
         n = 27
     text, results = PROGRAMS[name], []
     for function in (
-        jit.python_function(text, {}),
-        cached_code(text, ("n", "i8"), frozenset()).function(),
+        jit.python_function(text),
+        cached_code(text, ("n", "i8")).function(),
     ):
         out = np.zeros(1, np.int64)
         function(n, out)

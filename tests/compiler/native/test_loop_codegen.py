@@ -231,6 +231,12 @@ def test_the_time_of_compiling_is_limited(
     assert compiled.source_native.count("native.several_") == loops
 
 
+def test_a_time_that_is_no_number_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "5 s")
+    with pytest.raises(cr.ArgumentError, match=r"is a number of seconds, got '5 s': unset it"):
+        cr.compile(lambda x: (x * x).sum(), backend="native")(cr.tensor(numbers(5000)))
+
+
 def test_regions_are_fused() -> None:
     def recurrent(w: Any, xs: Any) -> Any:
         def step(h: Any, x: Any) -> Any:

@@ -32,7 +32,7 @@ def applied(name: str, *arrays: Any) -> Any:
     text = f"def loop({', '.join(x)}, out):\n"
     text += f"    for i in range(u8({len(arrays[0])})):\n        out[i] = {name}({elements})\n"
     out = np.empty_like(arrays[0])
-    cached_code(text, (code,) * (len(x) + 1), frozenset([name])).function()(*arrays, out)
+    cached_code(text, (code,) * (len(x) + 1)).function()(*arrays, out)
     return out
 
 

@@ -17,12 +17,14 @@ from chainrule.control_flow import Branch, Step
 from chainrule.errors import CompileError
 
 
-def kept(name: str, function: Callable[..., Any], reads: Sequence[Found]) -> Callable[..., Any]:
-    """Return a function as it is now, which raises if what it reads is changed."""
-    frozen = _frozen(function, {})
+def kept(
+    name: str, functions: Sequence[Callable[..., Any]], reads: Sequence[Found]
+) -> list[Callable[..., Any]]:
+    """Return functions as they are now, which raise if what they read is changed."""
+    known: dict[int, Any] = {}
     reads = [item for item in reads if not _is_own(item.scope)]
 
-    def run(*args: Any) -> Any:
+    def checked(frozen: Callable[..., Any], *args: Any) -> Any:
         rebound = _rebound(reads)
         for item in reads:
             if id(item.scope) not in rebound and has_changed(item):
@@ -33,7 +35,7 @@ def kept(name: str, function: Callable[..., Any], reads: Sequence[Found]) -> Cal
                 )
         return frozen(*args)
 
-    return run
+    return [functools.partial(checked, _frozen(function, known)) for function in functions]
 
 
 def has_changed(item: Found) -> bool:

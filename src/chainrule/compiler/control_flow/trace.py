@@ -17,6 +17,7 @@ from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
+from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.control_flow import Branch, Step, TensorType, matched
 from chainrule.errors import CompileError
@@ -46,8 +47,7 @@ def scan(
                 return body
             flags[:count] = after
 
-    reads = Search()
-    body = _without_changes("scan", [step.f], trace_body, reads)
+    body, reads = _without_changes("scan", [step.f], trace_body)
     _name_inputs(body.values[:count], step.init, step.f, 0)
     _name_inputs(body.values[count:], step.slices, step.f, 1)
     types = body.program.outputs
@@ -57,7 +57,7 @@ def scan(
     op = _record("for", (_values(carry), _values(xs)), settings, outs, [body])
     node = None
     if any(body.tracked):
-        later = kept("scan", function, reads.found)
+        (later,) = kept("scan", [function], reads)
         node = ScanNode.of(later, body, op, [*carry, *xs], count, checkpoint)
     made = connected(node, outs, body.tracked)
     return made[:count], made[count : len(made) - count]
@@ -69,20 +69,18 @@ def while_loop(
     """Record a loop that runs while its condition holds."""
     types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
     functions = [lambda parts: [_checked_condition(condition(parts))], body]
-    reads = Search()
-    regions = _without_changes(
+    regions, reads = _without_changes(
         "while_loop",
         [condition, body],
         lambda: [run_in(no_grad(), Body, "while", f, types, flags) for f in functions],
-        reads,
     )
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
     sources = [*carry, *(t for region in regions for t in region.sources)]
     node = None
     if is_grad_enabled() and any(t.requires_grad for t in sources):
-        later = kept("while_loop", body, reads.found)
-        node = WhileNode.of(kept("while_loop", condition, reads.found), later, regions, op, carry)
+        test, step = kept("while_loop", [condition, body], reads)
+        node = WhileNode.of(test, step, regions, op, carry)
     return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
 
 
@@ -97,37 +95,36 @@ def _checked_condition(value: Any) -> Tensor:
 
 def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     """Record a branch."""
-    functions, reads = [branch.f for branch in branches], Search()
-    return _without_changes(
-        "cond", functions, lambda: _trace_branches(predicate, branches, reads), reads
-    )
-
-
-def _trace_branches(predicate: Tensor, branches: list[Branch], reads: Search) -> list[Tensor]:
     first, second = branches
-    regions = [Body("cond", lambda _: first(), [], [])]
-    types = regions[0].program.outputs
+    types: list[Value] = []
 
-    def second_matched(_: Any) -> list[Tensor]:
+    def second_matched(_: Any = None) -> list[Tensor]:
         like = [TensorType(value.shape, value.dtype) for value in types]
         return matched("cond: the result", first.result, like, second.f(*second.operands))
 
-    regions.append(Body("cond", second_matched, [], []))
+    def trace_branches() -> list[Body]:
+        found = Body("cond", lambda _: first(), [], [])
+        types[:] = found.program.outputs
+        return [found, Body("cond", second_matched, [], [])]
+
+    regions, reads = _without_changes("cond", [branch.f for branch in branches], trace_branches)
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("if", (predicate._array.value,), {}, outs, regions)
     tracked = [a or b for a, b in zip(*(region.tracked for region in regions), strict=True)]
     node = None
     if any(tracked):
-        later = [kept("cond", function, reads.found) for function in (first, second_matched)]
-        node = CondNode.of(later, regions, op)
+        node = CondNode.of(kept("cond", [first, second_matched], reads), regions, op)
     return connected(node, outs, tracked)
 
 
-def _without_changes(name: str, functions: list[Any], trace: Callable[[], T], search: Search) -> T:
-    """Trace functions; raise if they change what they find by name, since they run only once.
+def _without_changes(
+    name: str, functions: list[Any], trace: Callable[[], T]
+) -> tuple[T, list[Found]]:
+    """Trace functions; return also what they find by name.
 
-    `search` finds what they read.
+    Raise if they change it, since they run only once.
     """
+    search = Search()
     search.visit(*functions)
     result, _ = reporting(search.started, trace)
     for item in search.found:
@@ -137,7 +134,7 @@ def _without_changes(name: str, functions: list[Any], trace: Callable[[], T], se
                 f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
                 "chosen: make it part of the carry, or return it"
             )
-    return result
+    return result, search.found
 
 
 def _record(

@@ -177,7 +177,7 @@ def _make_kernel(
     order = tuple([program.inputs.index(value) for value in loop.inputs])
     results = tuple([loop.outs.index(value) for value in program.outputs])
     return _Kernel(
-        Task(loop.text, kinds, loop.calls),
+        Task(loop.text, kinds),
         None if order == tuple(range(len(arrays))) else order,
         tuple([value.dtype for value in loop.outs]),
         None if results == tuple(range(len(loop.outs))) else results,

@@ -17,11 +17,9 @@ from chainrule.compiler.eager.kernels import (
 from chainrule.compiler.eager.substitute import HandWritten, KernelFunction
 from chainrule.compiler.native import gather_scatter
 from chainrule.compiler.native.gemm import MIN_MULTIPLIES
+from chainrule.compiler.native.kernel import MIN_SIZE
 from chainrule.primitives import contraction, convolution
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
-
-MIN_SIZE = 1 << 12
-"""Number of elements from which a native loop is faster than several NumPy calls."""
 
 _MIN_SIZE_ONE_CALL = 1 << 16
 """Number of elements from which a native loop in several threads is faster than one NumPy call."""

@@ -176,5 +176,5 @@ def _otherwise(loop: Loop) -> dict[str, Run]:
 
 
 def _code(loop: Loop) -> Code | Task:
-    source = (loop.text, loop.types, loop.calls, loop.long)
+    source = (loop.text, loop.types, loop.long)
     return Task(*source) if loop.parallel else cached_code(*source)

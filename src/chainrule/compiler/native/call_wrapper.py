@@ -53,7 +53,6 @@ class Arrays:
         self.joined_sizes: list[int] = []  # sizes of reductions over the outermost loop
         self.over: dict[Value, Value] = {}  # outputs and the inputs that they overwrite
         self.names = Names(RESERVED | {name})
-        self.calls: set[str] = set()
         self.inputs: dict[Value, str] = {}  # names of the arrays that are read
         self.codes: dict[str, str] = {}  # element type of each array
         self.results: list[_Result] = []

@@ -19,11 +19,10 @@ class Code:
         self,
         text: str,
         types: tuple[str, ...],
-        calls: frozenset[str],
         long: bool = False,
         parallel: bool = False,
     ) -> None:
-        self.text, self.types, self.calls = text, types, calls
+        self.text, self.types = text, types
         self.long, self.parallel = long, parallel
         self._function: Callable[..., None] | None = None
 
@@ -59,7 +58,6 @@ class Code:
 def cached_code(
     text: str,
     types: tuple[str, ...],
-    calls: frozenset[str],
     long: bool = False,
     parallel: bool = False,
 ) -> Code:
@@ -67,7 +65,7 @@ def cached_code(
 
     Functions that differ only in the names of variables share their code.
     """
-    return _code_of(canonical_source(text), types, calls, long, parallel)
+    return _code_of(canonical_source(text), types, long, parallel)
 
 
 _code_of = functools.lru_cache(maxsize=512)(Code)

@@ -16,8 +16,8 @@ from numpy import uint64 as u8
 Array = Any
 
 
-def eliminate(w: Array, w_at: Any, x: Array, x_at: Any, n: Any, m: Any) -> Any:
-    """Solve w x = b, where `x` holds the `m` columns of b; `w` is overwritten.
+def eliminate(w: Array, w_at: Any, n: Any, x: Array, x_at: Any, m: Any) -> Any:
+    """Solve w x = b for `n` unknowns, where `x` holds the `m` columns of b; `w` is overwritten.
 
     Gaussian elimination with partial pivoting: Golub and Van Loan, Matrix Computations, 4th
     edition, 3.4.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Op
 from chainrule.compiler.native.generic import u8
-from chainrule.compiler.native.kernel import PART, Kernel, is_plain
+from chainrule.compiler.native.kernel import MIN_SIZE, PART, Kernel, is_plain
 from chainrule.kernels import gather_scatter, threads
 
 Array = Any
@@ -38,7 +39,9 @@ def _take(
 def _add_rows(
     start: int,
     stop: int,
-    g: Array,
+    base: Array,
+    has_base: int,
+    value: Array,
     index: Array,
     count: int,
     length: int,
@@ -46,9 +49,13 @@ def _add_rows(
     out: Array,
     wrong: Array,
 ) -> None:
-    """Fill rows of `out` with the sums of the rows of `g` whose index they are."""
-    for j in range(u8(start * n), u8(stop * n)):
-        out[j] = 0
+    """Fill rows of `out` with `base`, or zeros; add the rows of `value` whose index they are."""
+    if has_base:
+        for j in range(u8(start * n), u8(stop * n)):
+            out[j] = base[j]
+    else:
+        for j in range(u8(start * n), u8(stop * n)):
+            out[j] = 0
     for i in range(count):
         k = index[u8(i)]
         if k < 0 or k >= length:
@@ -56,7 +63,7 @@ def _add_rows(
         elif start <= k < stop:
             source, target = u8(i * n), u8(k * n)
             for j in range(u8(n)):
-                out[target + j] += g[source + j]
+                out[target + j] += value[source + j]
 
 
 def _take_along(
@@ -107,7 +114,7 @@ def _add_along(
 # --- calls of the loops ---------------------------------------------------------------------------
 
 _TAKE = Kernel(_take, "real i8 n n real i8")
-_ADD_ROWS = Kernel(_add_rows, "real i8 n n n real i8")
+_ADD_ROWS = Kernel(_add_rows, "real n real i8 n n n real i8")
 _TAKE_ALONG = Kernel(_take_along, "real i8 n n real i8")
 _ADD_ALONG = Kernel(_add_along, "real n real i8 n n real i8")
 
@@ -148,18 +155,31 @@ def index(x: Array, *, key: Any) -> Array | None:
 
 
 def index_vjp(g: Array, shape: Shape, *, key: Any) -> Array | None:
+    return _add_at(None, g, shape, key)
+
+
+def add_at(base: Array, value: Array, *, key: Any) -> Array | None:
+    return _add_at(base, value, base.shape, key) if value.dtype is base.dtype else None
+
+
+def add_at_vjp(g: Array, *, key: Any) -> Array | None:
+    return index(g, key=key)
+
+
+def _add_at(base: Array | None, value: Array, shape: Shape, key: Any) -> Array | None:
+    """Return `base`, or zeros, with `value` added at a key."""
     indices = _first_axis_index(key, shape)
     if indices is None:
         along_last = gather_scatter.index_along_last(shape, key)
-        return _scatter_add(None, g, along_last, shape) if _is_index(along_last) else None
-    n, wrong = math.prod(shape[1:]), np.zeros(1, _INDEX_DTYPE)
-    out = np.empty(shape, g.dtype)
-    if out.size == 0:
+        return _scatter_add(base, value, along_last, shape) if _is_index(along_last) else None
+    if value.shape != indices.shape + shape[1:] or 0 in shape:
         return None
+    n, wrong = math.prod(shape[1:]), np.zeros(1, _INDEX_DTYPE)
+    out = np.empty(shape, value.dtype)
+    begin = (value, 0) if base is None else (base, 1)
     parts = threads.get_num_threads() * (4 if n >= 16 else 1)  # each part reads all indices
-    task = _ADD_ROWS.tasks[g.dtype.char]
-    step = -(-shape[0] // parts)
-    task(shape[0], step, g, indices, indices.size, shape[0], n, out, wrong)
+    task, step = _ADD_ROWS.tasks[value.dtype.char], -(-shape[0] // parts)
+    task(shape[0], step, *begin, value, indices, indices.size, shape[0], n, out, wrong)
     return None if wrong[0] else out
 
 
@@ -210,77 +230,48 @@ def add_along_axis_vjp(g: Array, index: Array, *, shape: Shape, axis: int) -> Ar
     return _gather(g, index) if _along_last(g.shape, index, axis) else None
 
 
-def add_at(base: Array, value: Array, *, key: Any) -> Array | None:
-    if value.dtype is not base.dtype:
-        return None
-    along_last = gather_scatter.index_along_last(base.shape, key)
-    return _scatter_add(base, value, along_last, base.shape) if _is_index(along_last) else None
-
-
-def add_at_vjp(g: Array, *, key: Any) -> Array | None:
-    return index(g, key=key)
-
-
 # --- functions of compiled programs ---------------------------------------------------------------
 
-_MIN_SIZE = 1 << 12
-"""Number of elements from which a kernel is faster than NumPy."""
+
+def _index_add(value: Array, *, shape: Shape, key: Any) -> Array | None:
+    return _add_at(None, value, shape, key)
 
 
-def _is_large(value: Array) -> bool:
-    return value.size >= _MIN_SIZE and value.dtype.char in "fd" and value.dtype.isnative
-
-
-def _index_add(value: Array, *, shape: Shape, key: Any) -> Array:
-    found = None
-    if _is_large(value):
-        indices = _first_axis_index(key, shape)
-        if indices is None or value.shape == indices.shape + shape[1:]:
-            found = index_vjp(np.ascontiguousarray(value), shape, key=key)
-    return runtime.index_add(value, shape=shape, key=key) if found is None else found
-
-
-def _add_at(base: Array, value: Array, *, key: Any) -> Array:
-    if value.dtype is not base.dtype or not _is_large(value):
-        return runtime.add_at(base, value, key=key)
-    found = _index_add(value, shape=base.shape, key=key)
-    found += base
-    return found
-
-
-def _taken_along(x: Array, index: Array, *, axis: int) -> Array:
-    found = None
-    if index.size >= _MIN_SIZE and x.dtype.char in "fd" and is_plain(x) and is_plain(index):
-        found = take_along_axis(x, index, axis=axis)
-    return runtime.take_along_axis(x, index, axis=axis) if found is None else found
-
-
-def _added_along(x: Array, index: Array, *, shape: Shape, axis: int) -> Array:
-    found = None
-    if _is_large(x) and is_plain(index):
-        found = add_along_axis(np.ascontiguousarray(x), index, shape=shape, axis=axis)
-    return runtime.add_along_axis(x, index, shape=shape, axis=axis) if found is None else found
-
-
-RUNTIME = {
-    "index_add": _index_add,
-    "add_at": _add_at,
-    "take_along_axis": _taken_along,
-    "add_along_axis": _added_along,
+_KERNELS: dict[str, tuple[Callable[..., Array | None], int]] = {
+    "index_add": (_index_add, 0),
+    "add_at": (add_at, 1),
+    "take_along_axis": (take_along_axis, 1),
+    "add_along_axis": (add_along_axis, 0),
 }
-"""Functions in the place of those of `codegen.runtime`, with kernels for large arrays."""
+"""For a function of `codegen.runtime`: its kernel, and the operand whose elements are moved."""
+
+
+def _with_kernel(name: str) -> Callable[..., Array]:
+    """Return a function of `codegen.runtime`, with a kernel for large arrays."""
+    (kernel, moved), otherwise = _KERNELS[name], getattr(runtime, name)
+
+    def function(*operands: Array, **settings: Any) -> Array:
+        found = None
+        if operands[moved].size >= MIN_SIZE and operands[0].dtype.char in "fd":
+            plain = list(operands)
+            plain[moved] = np.require(operands[moved], requirements=["C", "A", "W"])
+            if all([is_plain(operand) for operand in plain]):
+                found = kernel(*plain, **settings)
+        return otherwise(*operands, **settings) if found is None else found
+
+    return function
+
+
+RUNTIME = {name: _with_kernel(name) for name in _KERNELS}
+"""Functions in the place of those of `codegen.runtime`."""
 
 _ELEMENTS = 8
 """Number of elements that a loop computes in the time that NumPy takes to add one at an index."""
 
 
-_MOVED = {"index_add": 0, "add_at": 1, "take_along_axis": 1, "add_along_axis": 0}
-"""The operand with as many elements as are moved."""
-
-
 def work(op: Op) -> int:
     """Return the work that a kernel saves, in elements computed by operations."""
-    position = _MOVED.get(op.function)
-    if position is None or op.inputs[position].size < _MIN_SIZE:
+    if op.function not in _KERNELS:
         return 0
-    return _ELEMENTS * op.inputs[position].size
+    size: int = op.inputs[_KERNELS[op.function][1]].size
+    return _ELEMENTS * size if size >= MIN_SIZE else 0

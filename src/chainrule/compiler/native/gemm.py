@@ -167,8 +167,7 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
             _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
         ),
     )
-    calls = frozenset([*helpers, *(name for _, name, _ in tiles)])
-    task = Task(text, (code, code, code, "i8"), calls, long=False)
+    task = Task(text, (code, code, code, "i8"), long=False)
     return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
 
 

@@ -12,8 +12,10 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any
 
+from chainrule.compiler.native.llvm_types import TYPES, Typed
+
 if TYPE_CHECKING:
-    from chainrule.compiler.native.llvm_types import Typed
+    from chainrule.compiler.native.llvm_expressions import ExpressionWriter
 
 _BYTES = {"f4": 4, "f8": 8}
 _KNOWN = re.compile(r"(buffer|copy|transpose|tile)_(f4|f8)_(\d+)(?:_(\d+)x(\d+))?")
@@ -32,21 +34,17 @@ def is_known(name: str) -> bool:
     return _KNOWN.fullmatch(name) is not None
 
 
-def call(function: Any, name: str, values: list[Typed]) -> Typed:
+def call(function: ExpressionWriter, name: str, values: list[Typed]) -> Typed:
     """Emit the call of a function of this module."""
     kind, code, size = _KNOWN.fullmatch(name).groups()[:3]  # type: ignore[union-attr] # is known
     if kind == "buffer":
-        element = {"f4": "float", "f8": "double"}[code]
-        buffer: Typed = function.typed(
-            function.allocate(f"[{size} x {element}], align 64"), f"*{code}"
-        )
-        return buffer
+        memory = function.allocate(f"[{size} x {TYPES[code]}], align 64")
+        return Typed(memory, f"*{code}")
     text, declarations = _function(name)
     function.module.functions[name] = text
     function.module.declarations |= declarations
     values = [v if v.kind[0] == "*" else function.convert(v, "i8") for v in values]
-    found: Typed = function.call(name, "void", values)
-    return found
+    return function.call(name, "void", values)
 
 
 @functools.cache

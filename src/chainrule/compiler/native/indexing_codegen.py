@@ -155,8 +155,8 @@ class Indexing(Operands):
                 start, step = numbers.start, numbers.step
                 lines.append(f"{name} = i8({start}) + i8({step}) * i8({iteration})")
             lines.append(f"{name} = {name} + i8({n}) if {name} < i8(0) else {name}")
-            lines += self.layout.check(f"{name} < i8(0) or {name} >= i8({n})")
-            lines.append(f"    {name} = i8(0)")
+            outside = f"{name} < i8(0) or {name} >= i8({n})"
+            lines += self.layout.check(outside, f"{name} = i8(0)")
             terms.append(f"{'+' if stride >= 0 else '-'} u8({abs(stride)}) * u8({name})")
         place = self.layout.names.another("place")
         lines.append(f"{place} = {' '.join(terms)}")
@@ -211,7 +211,6 @@ class Indexing(Operands):
         target = self.element_at(op.out, op.out.shape, axes)
         ends = f"u8({start}), u8({access.strides[0]}), {x.size}, {found}, {int(side == 'right')}"
         body = f"{target} = search({address.array}, {ends})"
-        self.layout.calls.add("search")
         yield from nested(list(op.out.shape), [body])
 
     def running(self, op: Op) -> Iterator[str]:
@@ -236,4 +235,5 @@ class Indexing(Operands):
         yield from nested(sizes[:-1], body)
 
     def operand(self, value: Value, selection: Selection) -> str:
+        """Return the element of a value, broadcast, that belongs to a selected element."""
         return self.element_at(value, selection.shape, selection.axes)

@@ -10,15 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from chainrule.compiler.codegen.run import defined
+from chainrule.compiler.native import dense_kernels, vector_math
 from chainrule.compiler.native.llvm_codegen import Module
 from chainrule.compiler.native.llvm_entry import add_entry, add_parallel_entry
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
-from chainrule.errors import CompileError
+from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import uninterrupted, without_collector
 
 ARRAY_DATA_OFFSET = object.__basicsize__
@@ -71,7 +70,14 @@ def max_lines() -> int:
 
     LLVM takes about a millisecond for a line; `CHAINRULE_COMPILE_SECONDS` limits the time.
     """
-    return int(1000 * float(os.environ.get("CHAINRULE_COMPILE_SECONDS") or 5))
+    chosen = os.environ.get("CHAINRULE_COMPILE_SECONDS") or "5"
+    try:
+        return int(1000 * float(chosen))
+    except (ValueError, OverflowError):
+        raise ArgumentError(
+            f"CHAINRULE_COMPILE_SECONDS is a number of seconds, got {chosen!r}: unset it, or set "
+            "it to the longest time that the first call of a compiled function may take"
+        ) from None
 
 
 def object_code(
@@ -118,11 +124,11 @@ def optimized_module(
     return parsed
 
 
-def python_function(text: str, calls: dict[str, Any]) -> Callable[..., None]:
+def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
-    scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
-    scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan, "__name__": __name__}
-    return defined(text, LOOP_NAME, f"<{LOOP_NAME} {{}}>", scope | calls)
+    scope = {**vars(dense_kernels), **vars(vector_math), "__name__": __name__}
+    scope |= {code: dtype.type for dtype, code in CODES.items()}
+    return defined(text, LOOP_NAME, f"<{LOOP_NAME} {{}}>", scope)
 
 
 @functools.cache

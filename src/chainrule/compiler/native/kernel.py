@@ -16,9 +16,11 @@ Array = Any
 PART = 1 << 15
 """Number of elements that a thread computes at a time."""
 
+MIN_SIZE = 1 << 12
+"""Number of elements from which a kernel is faster than several NumPy calls."""
+
 _CODES = {"f": "f4", "d": "f8"}
 _TYPED = {name: f"{name}_{{}}" for name in ("exp", "log", "rank", "ranked")} | {"real": "{}"}
-_CALLS = ("exp", "log", "rank", "ranked", "plus", "times_plus")
 
 
 class Kernel:
@@ -45,11 +47,9 @@ class Kernel:
         source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP_NAME}(", 1)
         source = re.sub(r"\w+", lambda found: typed(found[0]), source)
         known = "".join(f"{name} = {value!r}\n" for name, value in self.constants.items())
-        used = self.function.__code__.co_names
         return Task(
             f"from __future__ import annotations\n\n{known}\n{source}",
             tuple([code if kind == "real" else kind for kind in self.types]),
-            frozenset([typed(name) for name in _CALLS if name in used]),
             self.long,
         )
 

@@ -27,7 +27,6 @@ class Layout:
     def __init__(self, program: Program) -> None:
         taken = RESERVED | {f"memory_{code}" for code in CODES.values()}
         self.names = Names(taken)
-        self.calls: set[str] = set()
         self.is_checked = False  # whether the function says if NumPy has to compute instead
         self.addresses: dict[Value, Address] = {}
         self.aliases: set[Value] = set()  # values in the memory of another value
@@ -78,10 +77,10 @@ class Layout:
         address, number = self.allocate(value), {"sum": "0", "max": "-INF", "min": "INF"}[kind]
         return address, self.fill_lines(value, f"{CODES[value.dtype]}({number})") if fills else []
 
-    def check(self, condition: str) -> list[str]:
-        """Return the lines that leave the computation to NumPy under a condition."""
+    def check(self, condition: str, *others: str) -> list[str]:
+        """Return the lines that leave the computation to NumPy under a condition, and others."""
         self.is_checked = True
-        return [f"if {condition}:", "    status[0] = 1"]
+        return [f"if {condition}:", *(f"    {line}" for line in ("status[0] = 1", *others))]
 
     # --- moving values ---
 

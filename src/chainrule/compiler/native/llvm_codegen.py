@@ -139,6 +139,8 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
 class _Function(ExpressionWriter):
     """Emitter of one function."""
 
+    module: Module
+
     def __init__(
         self,
         module: Module,
@@ -148,7 +150,7 @@ class _Function(ExpressionWriter):
         flags: frozenset[str],
     ) -> None:
         super().__init__(module, scope, flags)
-        self.target, self.statements = module, tree.body
+        self.statements = tree.body
         arguments = [argument.arg for argument in tree.args.args]
         self.parameters = list(zip(arguments, kinds, strict=True))
         self.ends: list[str] = []  # the labels after the loops around
@@ -168,8 +170,8 @@ class _Function(ExpressionWriter):
             self.lines.append("  ret void")
         returned = "void" if self.returned == "void" else llvm_type(self.returned)
         text = head.format(returned=returned, symbol=symbol, parameters=", ".join(parameters))
-        self.target.kinds[symbol] = self.returned
-        self.target.define(text, symbol, [*self.allocations, *self.lines])
+        self.module.kinds[symbol] = self.returned
+        self.module.define(text, symbol, [*self.allocations, *self.lines])
 
     # --- blocks ---
 
@@ -293,9 +295,9 @@ class _Function(ExpressionWriter):
     def _back(self, head: str) -> None:
         """End the last block of a loop."""
         hint = ""
-        if self.target.interleaved:
-            self.target.loops += 1
-            hint = f", !llvm.loop !{self.target.loops}"
+        if self.module.interleaved:
+            self.module.loops += 1
+            hint = f", !llvm.loop !{self.module.loops}"
         self.lines.append(f"  br label %{head}{hint}")
         self.is_open = False
 

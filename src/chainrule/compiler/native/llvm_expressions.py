@@ -12,6 +12,7 @@ from chainrule.compiler.native.llvm_types import (
     BITS,
     TYPES,
     UNSIGNED,
+    VOID,
     Typed,
     UnsupportedError,
     common_kind,
@@ -56,6 +57,9 @@ _INTRINSICS = frozenset(
 class Module(Protocol):
     """The module of a function."""
 
+    functions: dict[str, str]
+    declarations: dict[str, str]
+
     def declare(self, symbol: str, returned: str, *arguments: str, effects: str = "") -> None:
         """Declare an external function."""
 
@@ -76,8 +80,6 @@ class ExpressionWriter:
         self.number = 0
 
     # --- instructions ---
-
-    typed = Typed
 
     def emit(self, text: str) -> str:
         """Add an instruction with a result; return its name."""
@@ -100,6 +102,7 @@ class ExpressionWriter:
     # --- expressions ---
 
     def value(self, node: ast.expr) -> Typed:
+        """Return the operand that an expression computes."""
         found = _EXPRESSIONS.get(type(node))
         if found is None:
             raise UnsupportedError(f"no instructions for {ast.unparse(node)}")
@@ -110,6 +113,7 @@ class ExpressionWriter:
         return weak(node.value)
 
     def name(self, node: ast.Name) -> Typed:
+        """Return a variable or constant."""
         if node.id in self.slots:
             slot = self.slots[node.id]
             return Typed(self.emit(f"load {llvm_type(slot.kind)}, ptr {slot.text}"), slot.kind)
@@ -135,6 +139,7 @@ class ExpressionWriter:
         return self.binary(type(node.op), self.value(node.left), self.value(node.right))
 
     def binary(self, operation: type[ast.AST], x: Typed, y: Typed) -> Typed:
+        """Combine two numbers by an operator."""
         integer, floating, plain = _OPERATORS[operation]
         if x.number is not None and y.number is not None:
             return weak(plain(x.number, y.number))
@@ -203,11 +208,12 @@ class ExpressionWriter:
                 parts = [self.compare(type(operation), x, y)]
                 x = y
             for part in parts:
-                found = part if found is None else self.both(found, part)
+                found = part if found is None else self._both(found, part)
         assert found is not None
         return found
 
     def compare(self, operation: type[ast.AST], x: Typed, y: Typed) -> Typed:
+        """Compare two numbers."""
         integer, floating, plain = _COMPARISONS[operation]
         if x.number is not None and y.number is not None:
             return weak(plain(x.number, y.number))
@@ -218,7 +224,7 @@ class ExpressionWriter:
         sign = "" if integer in ("eq", "ne") else "u" if kind in UNSIGNED else "s"
         return Typed(self.emit(f"icmp {sign}{integer} {TYPES[kind]} {x.text}, {y.text}"), "b1")
 
-    def both(self, x: Typed, y: Typed) -> Typed:
+    def _both(self, x: Typed, y: Typed) -> Typed:
         return self.binary(ast.BitAnd, self.truth(x), self.truth(y))
 
     def _logical(self, node: ast.BoolOp) -> Typed:
@@ -231,6 +237,7 @@ class ExpressionWriter:
         return found
 
     def truth(self, value: Typed) -> Typed:
+        """Return whether a number is not zero."""
         return self.convert(value, "b1")
 
     def _conditional(self, node: ast.IfExp) -> Typed:
@@ -286,7 +293,7 @@ class ExpressionWriter:
         arguments = ", ".join(f"{llvm_type(value.kind)} {value.text}" for value in values)
         if kind == "void":
             self.run(f"call void @{symbol}({arguments})")
-            return Typed("", "void")
+            return VOID
         return Typed(self.emit(f"call {llvm_type(kind)} @{symbol}({arguments})"), kind)
 
     def _elementary(self, name: str, values: list[Typed]) -> Typed:

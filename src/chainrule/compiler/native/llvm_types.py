@@ -12,7 +12,7 @@ import numpy as np
 
 TYPES = {
     **{"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "u1": "i8", "u8": "i64"},
-    **{"b1": "i1", "ptr": "ptr"},
+    "b1": "i1",
 }
 """LLVM's names of the types of numbers."""
 
@@ -47,6 +47,10 @@ def constant(number: Any, kind: str) -> Typed:
         return Typed(f"0x{struct.unpack('Q', struct.pack('d', wide))[0]:016X}", kind)
     half = 0 if kind in UNSIGNED else 1 << (BITS[kind] - 1)
     return Typed(str((int(number) + half) % (1 << BITS[kind]) - half), kind)
+
+
+VOID = Typed("", "void")
+"""What functions without a result return."""
 
 
 def weak(number: Any) -> Typed:

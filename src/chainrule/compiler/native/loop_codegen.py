@@ -16,7 +16,6 @@ from chainrule.compiler.native.scalar_codegen import (
     CODES,
     ELEMENTARY,
     Operand,
-    Scalar,
     literal,
     operands_of,
     typed_operand,
@@ -34,7 +33,6 @@ class Loop(NamedTuple):
     text: str  # source of the loop, for LLVM
     wrapper: str  # source of the function that Python calls
     types: tuple[str, ...]  # types of its arguments, for LLVM
-    calls: frozenset[str]  # names of the elementary functions
     long: bool  # whether the innermost loop has many iterations
     parallel: bool  # whether threads share the outermost loop
     inputs: tuple[Value, ...]
@@ -48,10 +46,9 @@ class Layout(Protocol):
     """Addresses of values: separate arrays of a loop, or the buffers of a larger function."""
 
     names: Names
-    calls: set[str]
 
     @property
-    def expression(self) -> Callable[[Op, list[Operand]], Scalar | None]:
+    def expression(self) -> Callable[[Op, list[Operand]], str | None]:
         """The function that returns the scalar source of an operation."""
 
     @property
@@ -94,7 +91,6 @@ def generate_loop(
         layout.loop(writer.nest),
         layout.wrapper(writer.nest),
         layout.types(writer.nest),
-        frozenset(layout.calls),
         writer.nest.sizes[-1] >= LONG_LOOP_ITERATIONS,
         layout.is_parallel(writer.nest),
         inputs,
@@ -129,7 +125,7 @@ class _LoopWriter:
     ) -> None:
         assert group.shape is not None
         self.accesses, self.stored, self.layout = accesses, stored, layout
-        self.names, self.calls = layout.names, layout.calls
+        self.names = layout.names
         self.shape = group.shape
         self.ops = [op for _, op in group.ops]
         self.own = {op.out for op in self.ops if op.function not in REDUCTIONS}
@@ -230,9 +226,8 @@ class _LoopWriter:
         expr = self.layout.expression(op, [operand for operand, _ in pairs])
         assert expr is not None
         depth = self.depths[op.out] = max(depth for _, depth in pairs)
-        self.calls.update(expr.calls)
         name = self.names[op.out]
-        self.nest.before[depth].append(f"{name} = {expr.text}")
+        self.nest.before[depth].append(f"{name} = {expr}")
         if op.out in self.stored:
             address = self.layout.allocate(op.out)
             element = Memory(address.array, 0, self.strides[op.out], address.start).element
@@ -266,15 +261,12 @@ class _LoopWriter:
     def _combined(self, element: str, x: str, kind: str) -> str:
         if kind == "sum":
             return f"{element} + {x}"
-        function = {"max": "larger", "min": "smaller"}[kind]
-        self.calls.add(function)
-        return f"{function}({element}, {x})"
+        return f"{'larger' if kind == 'max' else 'smaller'}({element}, {x})"
 
     def _sum(self, name: str, x: str, code: str, depth: int) -> str:
         """Sum segments by vector code in any order, and their sums in float64."""
         wide = "f8" if code == "f4" else code
         total, part = (self.names.another(f"{name}_{kind}") for kind in ("total", "run"))
-        self.calls.add("plus")
         self.nest.before[depth].append(f"{total} = {wide}(0)")
         self.nest.before_run.append(f"{part} = {code}(0)")
         self.nest.before[-1].append(f"{part} = plus({part}, {x})")
@@ -286,7 +278,6 @@ class _LoopWriter:
         integer, last = {"f4": ("i4", 0x7FFFFFFF), "f8": ("i8", 0x7FFFFFFFFFFFFFFF)}[code]
         identity, nan_rank = (-last - 1, last) if kind == "max" else (last, -last - 1)
         best, rank = (self.names.another(f"{name}_{kind}") for kind in ("best", "rank"))
-        self.calls |= {f"rank_{code}", f"ranked_{code}"}
         self.nest.before[depth].append(f"{best} = {integer}({identity})")
         self.nest.before[-1] += [
             f"{rank} = rank_{code}({x}, {integer}({nan_rank}))",

@@ -28,7 +28,7 @@ RESERVED = {
         "run",
     ),
     *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
-    *("status", "failed", "otherwise", *vars(dense_kernels)),
+    *("status", "otherwise", *vars(dense_kernels)),
 }
 
 

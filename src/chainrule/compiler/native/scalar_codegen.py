@@ -37,13 +37,6 @@ class Operand(NamedTuple):
     number: Any = None
 
 
-class Scalar(NamedTuple):
-    """The expression of an operation, and the elementary functions that it calls."""
-
-    text: str
-    calls: tuple[str, ...]
-
-
 _ARITHMETIC = {
     "np.add": "{0} + {1}",
     "np.subtract": "{0} - {1}",
@@ -175,7 +168,7 @@ def cast(operand: Operand, dtype: Any) -> str | None:
     return f"({operand.text} != {source}(0))" if target == "b1" else f"{target}({operand.text})"
 
 
-def scalar(op: Op, operands: list[Operand]) -> Scalar | None:
+def scalar(op: Op, operands: list[Operand]) -> str | None:
     """Return an operation as an expression of its operands, or None if unsupported."""
     out = CODES.get(op.out.dtype)
     if out is None or op.kwargs or not operands:
@@ -199,7 +192,7 @@ def scalar(op: Op, operands: list[Operand]) -> Scalar | None:
     return None if other is None else other(op, operands)
 
 
-def scalar_or_libm(op: Op, operands: list[Operand]) -> Scalar | None:
+def scalar_or_libm(op: Op, operands: list[Operand]) -> str | None:
     """Return the expression of an operation, with functions of libm allowed."""
     found = scalar(op, operands)
     code = CODES.get(op.out.dtype, "")
@@ -214,7 +207,7 @@ def _common_dtype(operands: list[Operand]) -> Any:
 
 def _format(
     template: str, operands: list[Operand], dtype: Any, out: str | None = None
-) -> Scalar | None:
+) -> str | None:
     """Return a template filled in with operands of one type; integer results keep their type."""
     dtype = np.dtype(dtype)
     code = CODES.get(dtype)
@@ -223,18 +216,18 @@ def _format(
         return None
     zero, one, inf = f"{code}(0)", f"{code}(1)", f"{code}(INF)"
     text = template.format(*texts, zero=zero, one=one, inf=inf)
-    return Scalar(f"{code}({text})" if out is None and code[0] in "iu" else text, ())
+    return f"{code}({text})" if out is None and code[0] in "iu" else text
 
 
-def _elementary(stem: str, operands: list[Operand], dtype: Any) -> Scalar | None:
+def _elementary(stem: str, operands: list[Operand], dtype: Any) -> str | None:
     code = CODES[dtype]
     texts = [cast(operand, dtype) for operand in operands]
     if code[0] != "f" or None in texts:
         return None
-    return Scalar(f"{stem}_{code}({', '.join(map(str, texts))})", (f"{stem}_{code}",))
+    return f"{stem}_{code}({', '.join(map(str, texts))})"
 
 
-def _power(op: Op, operands: list[Operand]) -> Scalar | None:
+def _power(op: Op, operands: list[Operand]) -> str | None:
     if op.out.dtype.kind != "f":
         return None
     number = operands[1].number
@@ -244,7 +237,7 @@ def _power(op: Op, operands: list[Operand]) -> Scalar | None:
     return _elementary("pow", operands, op.out.dtype) if CODES[op.out.dtype] == "f4" else None
 
 
-def _divided(op: Op, operands: list[Operand]) -> Scalar | None:
+def _divided(op: Op, operands: list[Operand]) -> str | None:
     """Divide integers by a positive number; by others, the processor may raise an exception."""
     number = operands[1].number
     if CODES[op.out.dtype] not in ("i4", "i8") or not isinstance(number, int) or number <= 0:
@@ -253,20 +246,20 @@ def _divided(op: Op, operands: list[Operand]) -> Scalar | None:
     return _format(template, operands, op.out.dtype)
 
 
-def _where(op: Op, operands: list[Operand]) -> Scalar | None:
+def _where(op: Op, operands: list[Operand]) -> str | None:
     if len(operands) != 3:
         return None
     mask = cast(operands[0], np.dtype(bool))
     found = _format("{0} if {{mask}} else {1}", operands[1:], op.out.dtype, "")
-    return None if found is None or mask is None else Scalar(found.text.format(mask=mask), ())
+    return None if found is None or mask is None else found.format(mask=mask)
 
 
-def _masked(op: Op, operands: list[Operand]) -> Scalar | None:
+def _masked(op: Op, operands: list[Operand]) -> str | None:
     zero = Operand("", None, 0)
     return _where(op, [operands[1], operands[0], zero])
 
 
-def _clip(op: Op, operands: list[Operand]) -> Scalar | None:
+def _clip(op: Op, operands: list[Operand]) -> str | None:
     if len(operands) != 3 or CODES[op.out.dtype] == "b1":
         return None
     low, high = (o.dtype is not None or o.number is not None for o in operands[1:])
@@ -275,13 +268,11 @@ def _clip(op: Op, operands: list[Operand]) -> Scalar | None:
             return None
         name = "np.maximum" if low else "np.minimum"
         return _format(_ARITHMETIC[name], [operands[0], operands[1 if low else 2]], op.out.dtype)
-    found = _format("clip({0}, {1}, {2})", operands, op.out.dtype)
-    return None if found is None else Scalar(found.text, ("clip",))
+    return _format("clip({0}, {1}, {2})", operands, op.out.dtype)
 
 
-def _astype(op: Op, operands: list[Operand]) -> Scalar | None:
-    text = cast(operands[0], op.out.dtype)
-    return None if text is None or operands[0].dtype is None else Scalar(text, ())
+def _astype(op: Op, operands: list[Operand]) -> str | None:
+    return None if operands[0].dtype is None else cast(operands[0], op.out.dtype)
 
 
 _SPECIAL_CASES = {

@@ -121,7 +121,6 @@ def small_function(
         function.text,
         _wrapper(subprogram, function, over),
         function.types,
-        function.calls,
         False,  # long
         False,  # parallel
         tuple(subprogram.inputs),

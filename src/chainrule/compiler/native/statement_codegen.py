@@ -89,7 +89,6 @@ class _Statements(Indexing, LinearAlgebra):
             raise UnfitError("a large product")
         left, right = self._matrix(a, len(a.shape) == 1), self._matrix(b, False)
         address = self.layout.allocate(op.out)
-        self.layout.calls.add("times_plus")
         x = self._element(left, "ik")
         y = self._element(right, "kj")
         out = Memory(address.array, 0, [columns, 1], address.start).element

@@ -25,7 +25,6 @@ from chainrule.compiler.native.strides import Accesses
 
 Run = Callable[..., Any]
 
-
 _MAX_KEPT = 1 << 20
 """Number of elements of scratch that are kept between calls."""
 
@@ -35,7 +34,6 @@ class Function(NamedTuple):
 
     text: str
     types: tuple[str, ...]
-    calls: frozenset[str]
     constants: list[Any]
     outs: list[Value]
     scratch: dict[str, int]  # number of elements of each type
@@ -68,14 +66,14 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     text += "".join(f"    {row}\n" for row in lines or ["pass"])
     types = (*(CODES[v.dtype] for v in [*program.inputs, *constants, *outs]), *scratch)
     types += ("i8",) * layout.is_checked
-    calls, arrays = frozenset(layout.calls), list(constants.values())
-    return Function(f"{text}\n", types, calls, arrays, outs, scratch, layout.is_checked)
+    arrays = list(constants.values())
+    return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked)
 
 
 def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
     """Return the code of a small program, a factory of the function on arrays, and the source."""
     function = function_of(program)
-    code = cached_code(function.text, function.types, function.calls)
+    code = cached_code(function.text, function.types)
     return code, lambda loop: _runner(program, loop, function), function.text
 
 

@@ -62,7 +62,7 @@ def _callbacks() -> set[Any]:
     handlers = [handler for handler in map(signal.getsignal, _SIGNALS) if callable(handler)]
     functions: list[Any] = [*handlers, *gc.callbacks, weakref.finalize.__call__]
     functions += [getattr(function, "func", None) for function in functions]  # of a partial
-    functions += [getattr(type(function), "__call__", None) for function in functions]  # noqa: B004
+    functions += [type(function).__call__ for function in functions if callable(function)]
     return {getattr(function, "__code__", None) for function in functions}
 
 

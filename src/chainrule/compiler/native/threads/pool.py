@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import inspect
 import os
 import sys
 import threading
@@ -16,7 +15,6 @@ import numpy as np
 
 from chainrule.compiler.native.code import cached_code
 from chainrule.compiler.native.loop_nest import LOOP_NAME
-from chainrule.compiler.native.threads import worker
 from chainrule.compiler.native.threads.worker import COUNT, ENDED, MEMBERS
 from chainrule.kernels import threads
 
@@ -29,8 +27,6 @@ for milliseconds.
 
 FOLLOW_UP_SECONDS = 50e-6
 """Seconds after a job within which a new one suggests that more will follow."""
-
-_WORKER_CONSTANTS = ("OPEN", "HELPING", "SHARE", "ENDED", "MEMBERS")
 
 _void, _python = ctypes.c_void_p, ctypes.pythonapi
 _new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
@@ -99,12 +95,9 @@ class Team:
 @functools.cache
 def _compiled_wait() -> Callable[..., None]:
     """Return `worker.wait` as machine code."""
-    known = "".join(f"{name} = {getattr(worker, name)}\n" for name in _WORKER_CONSTANTS)
-    source = inspect.getsource(worker.wait).replace("def wait(", f"def {LOOP_NAME}(", 1)
-    calls = frozenset(["address_of_share", "fetch_add", "load"])
-    calls |= {"relax", "sleep", "store", "work"}
-    text = f"from __future__ import annotations\n\n{known}\n{source}"
-    return cached_code(text, ("i8", "n", "n", "n", "n"), calls).function()
+    arguments = "words, index, spins, lock, rounds"
+    text = f"def {LOOP_NAME}({arguments}):\n    wait({arguments})\n"
+    return cached_code(text, ("i8", "n", "n", "n", "n")).function()
 
 
 @functools.cache

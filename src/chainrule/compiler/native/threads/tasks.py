@@ -25,10 +25,8 @@ class Task:
     `d` for a float. `long` loops have many iterations. Arguments are not checked.
     """
 
-    def __init__(
-        self, text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = True
-    ) -> None:
-        self.code = cached_code(text, types, calls, long, parallel=True)
+    def __init__(self, text: str, types: tuple[str, ...], long: bool = True) -> None:
+        self.code = cached_code(text, types, long, parallel=True)
         self._function: Callable[..., None] = self._compile_and_run
 
     def _compile_and_run(self, *arguments: Any) -> None:
