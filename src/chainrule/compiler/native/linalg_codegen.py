@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from chainrule.compiler.ir.program import Op, Shape, Value
 from chainrule.compiler.native.indexing_codegen import Operands, contiguous, nested
 from chainrule.compiler.native.layout import UnfitError
@@ -24,14 +22,19 @@ class LinearAlgebra(Operands):
         a, b = op.args
         if len(b.shape) == 1:
             raise UnfitError("a system with one vector")
-        yield from self._eliminated(op, a, b)
+        yield from self._copied(b, op.out)
+        yield from self._eliminated(op, a)
 
     def inverse(self, op: Op) -> Iterator[str]:
         """Invert matrices."""
-        (a,) = op.args
-        unit = Value(a.shape[-2:], a.dtype)
-        self.layout.constant(unit, np.eye(a.shape[-1], dtype=a.dtype))
-        yield from self._eliminated(op, a, unit)
+        (a,), out = op.args, op.out
+        *stack, n, _ = out.shape
+        address, one = self.layout.allocate(out), f"{CODES[out.dtype]}(1)"
+        yield from self.layout.fill_lines(out, f"{CODES[out.dtype]}(0)")
+        strides = [*contiguous(out, out).strides[:-2], n + 1]
+        diagonal = Memory(address.array, 0, strides, address.start).element
+        yield from nested([*stack, n], [f"{diagonal} = {one}"])
+        yield from self._eliminated(op, a)
 
     def slogdet(self, op: Op) -> Iterator[str]:
         """Compute signs and logarithms of determinants."""
@@ -52,11 +55,11 @@ class LinearAlgebra(Operands):
         yield from self._copied(a, op.out)
         yield from self._checked(f"cholesky({self._work(op.out)})", a.shape[:-2])
 
-    def _eliminated(self, op: Op, a: Value, b: Value) -> Iterator[str]:
+    def _eliminated(self, op: Op, a: Value) -> Iterator[str]:
+        """Replace the right sides in the output by the solutions."""
         stack = op.out.shape[:-2]
         work = Value((*stack, *a.shape[-2:]), a.dtype)
         yield from self._copied(a, work)
-        yield from self._copied(b, op.out)
         columns = f"u8({op.out.shape[-1]})"
         call = f"eliminate({self._work(work)}, {self._first(op.out, stack)}, {columns})"
         yield from self._checked(call, stack)
