@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,14 @@ INTERLEAVE_COUNT = 4
 """Number of interleaved vectors in long loops. For long expressions LLVM chooses one, but then the
 latency of dependent operations limits the speed."""
 
+MAX_UNROLLED = 8
+"""Number of iterations up to which LLVM may write a loop out."""
+
+_HINTS = {
+    "interleaved": f'"llvm.loop.interleave.count", i32 {INTERLEAVE_COUNT}',
+    "kept": '"llvm.loop.unroll.disable"',
+}
+
 # --- modules --------------------------------------------------------------------------------------
 
 
@@ -43,15 +52,19 @@ class Module:
         self.functions: dict[str, str] = {}
         self.kinds: dict[str, str] = {}  # what functions return
         self.declarations: dict[str, str] = {}
-        self.loops = 0
 
     def text(self) -> str:
         """Return the text of the module."""
-        lines = [*self.declarations.values(), *self.functions.values()]
-        if self.loops:
-            lines.append(f'!0 = !{{!"llvm.loop.interleave.count", i32 {INTERLEAVE_COUNT}}}')
-            lines += [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, self.loops + 1)]
-        return "\n".join(lines) + "\n"
+        nodes = [f"!{i} = !{{!{hint}}}" for i, hint in enumerate(_HINTS.values())]
+
+        def numbered(found: re.Match[str]) -> str:
+            number = len(nodes)
+            hints = [f"!{i}" for i, name in enumerate(_HINTS) if name in found[0]]
+            nodes.append(f"!{number} = distinct !{{{', '.join([f'!{number}', *hints])}}}")
+            return f"!llvm.loop !{number}"
+
+        functions = re.sub("!llvm.loop .*", numbered, "\n".join(self.functions.values()))
+        return "\n".join([*self.declarations.values(), functions, *nodes]) + "\n"
 
     def declare(self, symbol: str, returned: str, *arguments: str, effects: str = "") -> None:
         """Declare an external function."""
@@ -93,9 +106,9 @@ def _symbol(name: str, kinds: Sequence[str]) -> str:
 @functools.cache
 def _emitted_helper(name: str, kinds: tuple[str, ...]) -> Module:
     """Return a module with a helper function and what it calls."""
-    function, scope, flags = _library()[name]
+    function, scope, flags, attribute = _library()[name]
     module = Module()
-    head = "define internal {returned} @{symbol}({parameters}) alwaysinline nounwind"
+    head = f"define internal {{returned}} @{{symbol}}({{parameters}}) {attribute} nounwind"
     _Function(module, function, scope, list(kinds), flags).add(_symbol(name, kinds), head)
     return module
 
@@ -103,18 +116,24 @@ def _emitted_helper(name: str, kinds: tuple[str, ...]) -> Module:
 _FLAGS = {"plus": ("reassoc",), "times_plus": ("reassoc", "contract")}
 """Fast-math flags of sums; elementary functions have only `contract` (fused multiply-add)."""
 
+_INLINED = {
+    "vector_math.py": "alwaysinline",
+    "threads/worker.py": "alwaysinline",
+    "dense_kernels.py": "",  # LLVM decides: there may be many calls
+}
+
 
 @functools.cache
-def _library() -> dict[str, tuple[ast.FunctionDef, dict[str, Any], frozenset[str]]]:
+def _library() -> dict[str, tuple[ast.FunctionDef, dict[str, Any], frozenset[str], str]]:
     """Return the functions that generated source calls, with the constants and flags of each."""
     found = {}
-    for path in ("vector_math.py", "dense_kernels.py", "threads/worker.py"):
+    for path, attribute in _INLINED.items():
         tree = ast.parse((Path(__file__).parent / path).read_text(encoding="utf-8"))
         scope = _constants(tree)
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
                 flags = _FLAGS.get(node.name, ("contract",) if node.name[-3:-1] == "_f" else ())
-                found[node.name] = node, scope, frozenset(flags)
+                found[node.name] = node, scope, frozenset(flags), attribute
     return found
 
 
@@ -254,6 +273,11 @@ class _Function(ExpressionWriter):
         kind = common_kind(start, stop, step)
         falls = step.number is not None and step.number < 0
         start, stop, step = [self.convert(item, kind) for item in (start, stop, step)]
+        count = _count(start, stop, step)
+        if count == 1 and not any(isinstance(item, ast.Break) for item in ast.walk(node)):
+            self._assign(node.target.id, start)
+            self._block(node.body)
+            return
         head, body, after = self._label("head"), self._label("body"), self._label("after")
         latch = self._label("latch")
         before = self._label("before")
@@ -276,7 +300,7 @@ class _Function(ExpressionWriter):
         self._begin(latch)
         flags = "nuw nsw" if kind == "u8" else "nsw"
         self.run(f"{following} = add {flags} i64 {counter}, {step.text}")
-        self._back(head)
+        self._back(head, count is not None and count > MAX_UNROLLED)
         self._begin(after)
 
     def _while(self, node: ast.While) -> None:
@@ -292,12 +316,10 @@ class _Function(ExpressionWriter):
             self._back(head)
         self._begin(after)
 
-    def _back(self, head: str) -> None:
-        """End the last block of a loop."""
-        hint = ""
-        if self.module.interleaved:
-            self.module.loops += 1
-            hint = f", !llvm.loop !{self.module.loops}"
+    def _back(self, head: str, is_kept: bool = False) -> None:
+        """End the last block of a loop, which LLVM shall not write out if it `is_kept`."""
+        hints = ["interleaved"] * self.module.interleaved + ["kept"] * is_kept
+        hint = f", !llvm.loop {' '.join(hints)}" if hints else ""
         self.lines.append(f"  br label %{head}{hint}")
         self.is_open = False
 
@@ -335,6 +357,14 @@ class _Function(ExpressionWriter):
 
     def _pass(self, node: ast.Pass) -> None:
         pass
+
+
+def _count(start: Typed, stop: Typed, step: Typed) -> int | None:
+    """Return the number of iterations of a loop if it is known."""
+    try:
+        return len(range(int(start.text), int(stop.text), int(step.text)))
+    except ValueError:
+        return None
 
 
 def _varying(tree: ast.FunctionDef) -> set[str]:
