@@ -120,6 +120,24 @@ def _is_foldable(op: Op) -> bool:
     return small and op.function in ("index_add", "np.stack", "np.concat")
 
 
+def merge_constants(program: Program) -> Program:
+    """Replace small constants that have the same type and bits by the first of them."""
+    first: dict[Any, Value] = {}
+    same: dict[Value, Value] = {}
+    for value, array in program.constants.items():
+        if array.size <= _MAX_FOLDED_SIZE:
+            kept = first.setdefault((array.dtype, array.shape, array.tobytes()), value)
+            if kept is not value:
+                same[value] = kept
+    if not same:
+        return program
+    ops = [
+        op if same.keys().isdisjoint(op.inputs) else op.substitute(lambda v: same.get(v, v))
+        for op in program.ops
+    ]
+    return _substitute_results(program.with_ops(ops), same)
+
+
 def simplify_algebra(program: Program) -> Program:
     """Apply the rules of `rewrites`, which match an op and the ops that define its operands."""
     definitions: dict[Value, Op] = {}
@@ -256,6 +274,7 @@ def _smaller_operands(
 PASSES: tuple[Pass, ...] = (
     eliminate_dead_code,
     in_regions(fold_constants),
+    merge_constants,
     in_regions(reroll_loops),
     in_regions(hoist_invariants),
     eliminate_dead_code,

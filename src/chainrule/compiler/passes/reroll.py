@@ -59,7 +59,7 @@ class _LoopFinder:
                 last_use[value] = index
         last_use.update(dict.fromkeys(needed, len(ops)))
         self.operands = Operands(leaves, definitions)
-        self.builder = LoopBuilder(ops, leaves, definitions, last_use, constants)
+        self.builder = LoopBuilder(ops, leaves, definitions, last_use, constants, reroll_ops)
 
     def run(self) -> list[Op]:
         begin = 0
@@ -73,15 +73,17 @@ class _LoopFinder:
         return self.builder.ops
 
     def _loops(self) -> list[Loop]:
-        """Return loops that don't overlap in their order, the longest ones chosen first."""
-        found = [each for each in repetitions(self.keys, MIN_STEPS) if self._is_rollable(each)]
+        """Return loops that don't overlap in their order, those that save most chosen first."""
+        repeated = set(repetitions(self.keys, MIN_STEPS))
+        repeated.update(repetitions(self.operands.local_keys(self.keys), MIN_STEPS))
+        found = [each for each in sorted(repeated) if self._is_rollable(each)]
         loops = [(each, self._loop_in(each)) for each in found]
         chosen: list[Loop] = []
         pending = [(0, len(self.ops), [(each, loop) for each, loop in loops if loop is not None])]
         while pending:
             begin, end, candidates = pending.pop()
             if candidates:
-                best = max((loop for _, loop in candidates), key=_length)
+                best = max((loop for _, loop in candidates), key=_ops_saved)
                 chosen.append(best)
                 for part in [(begin, best.begin), (best.end, end)]:
                     pending.append((*part, list(self._within(*part, candidates))))
@@ -133,8 +135,8 @@ class Loop(NamedTuple):
         return self.begin + self.period * self.steps
 
 
-def _length(loop: Loop) -> int:
-    return loop.end - loop.begin
+def _ops_saved(loop: Loop) -> int:
+    return loop.period * (loop.steps - 1)
 
 
 class Operands:
@@ -150,6 +152,23 @@ class Operands:
         counts = [len(each) for each in leaves]
         self.first = np.concatenate([[0], np.cumsum(counts)])  # of each op
         self.owner = np.repeat(np.arange(len(leaves)), counts)
+
+    def local_keys(self, keys: list[int]) -> list[int]:
+        """Return keys of the ops that tell apart, too, how far away their operands are made.
+
+        By these, the first op of a row of a table differs from those that follow, so that all ops
+        of a row are what is repeated. Distances that are rare are of what is made before a loop.
+        """
+        distance = np.where(self.maker >= 0, self.owner - self.maker, 0)
+        position = np.arange(len(self.owner)) - self.first[self.owner]
+        kind = np.stack([np.array(keys, np.int64)[self.owner], position, distance], axis=1)
+        _, inverse, counts = np.unique(kind, axis=0, return_inverse=True, return_counts=True)
+        distances = np.where(counts[inverse] < MIN_STEPS, 0, distance).tolist()
+        numbers: dict[Any, int] = {}
+        return [
+            numbers.setdefault((key, *distances[begin:end]), len(numbers))
+            for key, begin, end in zip(keys, self.first[:-1], self.first[1:], strict=True)
+        ]
 
     def max_distance(self, repeated: Repetition) -> int:
         """Return how far back operands are made within a repetition, where steps agree."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,9 @@ def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool) -> Any:
 # --- loop construction ----------------------------------------------------------------------------
 
 
+Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
+
+
 class LoopBuilder:
     """Build the rerolled program: copy ops, and add loops in place of repeated ones."""
 
@@ -88,7 +92,9 @@ class LoopBuilder:
         definitions: dict[Value, tuple[int, int]],
         last_use: dict[Value, int],
         constants: dict[Value, Any],
+        reroll: Reroll,
     ) -> None:
+        self.reroll = reroll  # of the body
         self.source, self.leaves, self.constants = source, leaves, constants
         self.definitions, self.last_use = definitions, last_use
         self.ops: list[Op] = []
@@ -231,8 +237,7 @@ class LoopBuilder:
         begins = [first for _, _, first in self.carries]
         outputs = [self.results[offset, position] for offset, position, _ in self.carries]
         outs = [Value(v.shape, v.dtype) for v in outputs]
-        stacked: list[tuple[Value, Value]] = []
-        after: list[Op] = []
+        stacked: dict[Value, list[tuple[int, Value]]] = {}  # with the steps whose value is used
         for (offset, position), value in self.results.items():
             column = [self._out(step, offset, position) for step in range(self.steps)]
             used = [step for step, each in enumerate(column) if self._is_used_later(each)]
@@ -246,13 +251,18 @@ class LoopBuilder:
                 outputs.append(value)
                 outs.append(column[final])
             elif used:
-                plural = f"{value.hint}s" if value.hint else ""
-                stack = Value((self.steps, *value.shape), value.dtype, plural)
-                stacked.append((stack, value))
-                after += [Op("getitem", (stack, s), {}, (column[s],)) for s in used]
-        outputs += [value for _, value in stacked]
-        outs += [stack for stack, _ in stacked]
-        body = Program("steps", [*inputs, *self.slices], {}, self.body, outputs, [])
+                stacked[value] = [(step, column[step]) for step in used]
+        ops = self.reroll(self.body, {*outputs, *stacked}, self.constants)
+        after: list[Op] = []
+        for value, keys in _as_stacks(list(stacked), ops).items():
+            plural = f"{value.hint}s" if value.hint else ""
+            outs.append(Value((self.steps, *value.shape), value.dtype, plural))
+            outputs.append(value)
+            for item, key in keys:
+                for step, out in stacked[item]:
+                    index = (step, *key) if key else step
+                    after.append(Op("getitem", (outs[-1], index), {}, (out,)))
+        body = Program("steps", [*inputs, *self.slices], {}, ops, outputs, [])
         args = (tuple(begins), tuple(self.slices.values()))
         settings = {"length": self.steps, "reverse": False}
         location = self.source[self.begin].location
@@ -290,6 +300,23 @@ class LoopBuilder:
             out = Value((count, *value.shape[1:]), value.dtype)
             self.add(Op("getitem", run, {}, (out,)))
         return out
+
+
+def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Value, Any]]]:
+    """Return what a step has to return for values, and the index of each in that.
+
+    Of the stack that a loop within the step makes, most slices may be asked for, or few.
+    """
+    makers = {out: op for op in ops for out in op.outs}
+    slices = {value: _slice_index(makers.get(value)) for value in values}
+    counts = Counter(stack for stack, _ in slices.values())
+    found: dict[Value, list[tuple[Value, Any]]] = {}
+    for value, (stack, index) in slices.items():
+        if stack in makers and 2 * counts[stack] >= stack.shape[0]:
+            found.setdefault(stack, []).append((value, (index,)))
+        else:
+            found[value] = [(value, ())]
+    return found
 
 
 def _is_larger(column: Sequence[Leaf], value: Value) -> bool:
