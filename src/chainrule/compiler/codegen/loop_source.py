@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -133,7 +132,7 @@ _GENERATORS = {"for": _for, "while": _while, "if": _if, TILED: tiled_source}
 
 
 def _body_statements(
-    source: Source, body: Program, count: int, accumulators: dict[int, Op]
+    source: Source, body: Program, count: int, accumulators: dict[int, list[Op]]
 ) -> Iterator[str]:
     """Yield the statements of a loop body; a new carry reuses the name of the one it replaces."""
     names, aliased = source.names, source.plan.region_aliased[body]
@@ -146,7 +145,7 @@ def _body_statements(
             free = unique and j not in aliased and value not in source.plan.memory
             if value is op.out and free and last_use.get(body.inputs[j], -1) <= i:
                 names[value] = names[body.inputs[j]]
-    in_place = {op.out for op in accumulators.values()}
+    in_place = {op.out for ops in accumulators.values() for op in ops}
     for op in body.ops:
         if not op.regions and op.outs[0] in in_place:
             source.plan.memory[op.out] = op.args[0]
@@ -169,20 +168,35 @@ def _last_uses(body: Program) -> dict[Value, int]:
     return last
 
 
-def _accumulators(body: Program, count: int) -> dict[int, Op]:
+def _accumulators(body: Program, count: int) -> dict[int, list[Op]]:
     """Return the ops that update a carry in place, by the position of the carry."""
-    uses = Counter(v for op in body.ops for v in op.inputs)
-    uses.update(body.outputs)
-    found = {}
+    readers: dict[Value, list[Op]] = {}
     for op in body.ops:
-        if op.function not in ("np.add", "plus_at", "assign_at") or op.kwargs:
-            continue
-        for j, value in enumerate(body.outputs[:count]):
-            total = body.inputs[j]
-            updates = op.out is value and op.args[0] is total and total.shape
-            if updates and same_type(total, value) and uses[total] == uses[value] == 1:
-                found[j] = op
+        for value in op.inputs:
+            readers.setdefault(value, []).append(op)
+    last_use = _last_uses(body)
+    numbers = {op.outs: number for number, op in enumerate(body.ops)}
+    found = {}
+    for j, (carry, new) in enumerate(zip(body.inputs[:count], body.outputs, strict=False)):
+        chain: list[Op] = []
+        value = carry
+        while value is not new and value not in body.outputs:
+            ops = [op for op in readers.get(value, ()) if _updates(op, value)]
+            if len(ops) != 1 or last_use[value] > numbers[ops[0].outs]:
+                break
+            chain += ops
+            value = ops[0].out
+        is_alone = body.outputs.count(new) == 1 and last_use.get(new, 0) < len(body.ops)
+        if value is new and chain and is_alone:
+            found[j] = chain
     return found
+
+
+def _updates(op: Op, value: Value) -> bool:
+    """Whether an op may write its result into the memory of a value."""
+    if op.function not in ("np.add", "plus_at", "assign_at") or op.kwargs or not value.shape:
+        return False
+    return op.args[0] is value and same_type(op.out, value) and op.inputs.count(value) == 1
 
 
 def _may_overwrite(source: Source, op: Op, value: Value) -> bool:

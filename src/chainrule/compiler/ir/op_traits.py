@@ -39,7 +39,15 @@ TILED = "blocks"
 
 def takes_out(name: str) -> bool:
     """Whether a function can write its results into given memory, as `out=`."""
-    return name in ("np.matmul", TILED) or is_elementwise(name) or name.startswith("native.")
+    return name in _WITH_OUT or is_elementwise(name) or name.startswith("native.")
+
+
+_WITH_OUT = frozenset(
+    [
+        *("np.matmul", "np.concat", "np.concatenate", "np.stack", TILED),
+        *("np.cumulative_sum", "np.cumulative_prod"),
+    ]
+)
 
 
 def overwritable_inputs(op: Op, out: Value) -> list[Value]:
@@ -60,8 +68,7 @@ _ALLOCATING_PREFIXES = ("np.linalg.", "np.fft.", "kernels.", "native.")
 _ALLOCATING = frozenset(
     [
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.vdot"),
-        *("np.concat", "np.concatenate", "np.stack", "np.where", "np.zeros", "np.ones", "np.take"),
-        *("np.astype", "np.cumulative_sum", "np.cumulative_prod", "np.sort", "np.argsort"),
+        *("np.where", "np.zeros", "np.ones", "np.take", "np.astype", "np.sort", "np.argsort"),
         *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
         *("add_along_axis", "add_at", "assign_at", "index_add", "maximum_at", "plus_at"),
         *("minimum_at", "take_along_axis", "logcumsumexp", "with_imag", "with_real", DRAW),

@@ -15,6 +15,7 @@ from chainrule.compiler.ir.program import Op, Program, Value, every_op
 from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
 from chainrule.compiler.passes.reroll import reroll_loops
 from chainrule.compiler.passes.rewrites import rewrite_op
+from chainrule.compiler.passes.slice_rewrites import delay_writes
 from chainrule.compiler.passes.vectorize_loops import vectorize_independent_loops
 from chainrule.interrupts import errstate
 
@@ -287,6 +288,7 @@ PASSES: tuple[Pass, ...] = (
     in_regions(fold_constants),
     in_regions(eliminate_common_subexpressions),
     eliminate_dead_code,
+    in_regions(delay_writes),
 )
 
 

@@ -94,8 +94,8 @@ class _Planner:
             if takes_out(op.function):
                 for out in op.outs:
                     self._assign(op, out, number, dying)
-            elif op.function == "plus_at":
-                self._add_in_place(op, dying)
+            elif op.function in ("assign_at", "plus_at"):
+                self._write_in_place(op, dying)
             self.free += [
                 self.memory[v] for v in dying if v in self.memory and self.memory[v] in self.buffers
             ]
@@ -127,7 +127,7 @@ class _Planner:
 
     def _assign(self, op: Op, out: Value, number: int, dying: set[Value]) -> None:
         """Decide on the memory of a result of an op that takes `out=`."""
-        if not any(isinstance(arg, Value) for arg in op.args):
+        if not op.inputs:
             return
         target = self.targets.get(out)
         if target is not None and self._can_overwrite(target, op, out, number):
@@ -164,11 +164,13 @@ class _Planner:
                 return buffer
         return None
 
-    def _add_in_place(self, op: Op, dying: set[Value]) -> None:
-        """Let `plus_at` add to the memory of its base, if that dies here."""
+    def _write_in_place(self, op: Op, dying: set[Value]) -> None:
+        """Let an op write to the memory of its base, if that dies here."""
         base = op.args[0]
         given = {*self.program.inputs, *self.program.constants}
-        if base not in dying or base in given or self.root(op.out) in self.live_at_end:
+        if base not in dying or base in given:
+            return
+        if base in self.memory and self.root(op.out) in self.live_at_end:
             return
         memory = self.memory.get(base, base)
         if memory in self.program.inputs or memory in self.results:

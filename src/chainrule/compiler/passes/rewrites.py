@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.constants import constant_key, scalar_of
 from chainrule.compiler.ir.program import Op, Value, same_type
+from chainrule.compiler.passes import slice_rewrites
 
 Definitions = dict[Value, Op]
 Add = Callable[..., Value]
@@ -144,53 +144,6 @@ def _negative(op: Op, context: Context) -> Any:
     return None
 
 
-def _getitem(op: Op, context: Context) -> Any:
-    """x[:, None], or x[0] of a single row, is a reshape."""
-    x, key = op.args
-    complete = x.size == op.out.size and _keeps_order(key)
-    return ("np.reshape", (x, op.out.shape), {}) if complete else None
-
-
-def _index_add(op: Op, context: Context) -> Any:
-    (value,) = op.args
-    complete = isinstance(value, Value) and value.size == op.out.size
-    if not complete or not _keeps_order(op.kwargs["key"]):
-        return None
-    return "np.reshape", (value, op.kwargs["shape"]), {}
-
-
-def _add_to_slice(op: Op, context: Context) -> Any:
-    """x + (zeros with y in a slice) adds y to that slice of x."""
-    for position in (1, 0):
-        padded = context.definition(op.args[position], "index_add")
-        other = op.args[1 - position]
-        if padded is None or context.uses[padded.out] != 1 or not _is_like(other, op.out):
-            continue
-        key = padded.kwargs["key"]
-        if _is_like(padded.out, op.out) and _is_basic_index(key):
-            return "plus_at", (other, padded.args[0], key), {}
-    return None
-
-
-def _is_basic_index(key: Any) -> bool:
-    """Whether an index consists of slices and integers, constant or not."""
-    parts = key if isinstance(key, tuple) else (key,)
-    return is_basic_index(tuple([0 if _is_integer(part) else part for part in parts]))
-
-
-def _is_integer(part: Any) -> bool:
-    return isinstance(part, Value) and not part.shape and part.dtype.kind == "i"
-
-
-def _keeps_order(key: Any) -> bool:
-    """Whether an index that selects all elements keeps their order."""
-    parts = key if isinstance(key, tuple) else (key,)
-    return all(
-        part is None or part is Ellipsis or part == slice(None) or type(part) is int
-        for part in parts
-    )
-
-
 def _identity_product(op: Op, context: Context) -> Any:
     """I @ A is A: the seeds of a Jacobian are the rows of an identity matrix."""
     for position in (0, 1):
@@ -243,6 +196,22 @@ def _signed_sum(op: Op, context: Context) -> Any:
         return other, (x, before.args[0]), {}
     before = context.definition(x, "np.negative") if op.function == "np.add" else None
     return None if before is None else ("np.subtract", (y, before.args[0]), {})
+
+
+def _added_zero(op: Op, context: Context) -> Any:
+    """0.0 + (0.0 + x) is 0.0 + x, which has no negative zeros."""
+    for position in (0, 1):
+        before = context.definition(op.args[1 - position], "np.add")
+        if before is None or not _is_like(before.out, op.out) or op.out.dtype.kind != "f":
+            continue
+        zeros = [_is_positive_zero(context.number(arg)) for arg in before.args]
+        if any(zeros) and context.number(op.args[position]) == 0:
+            return before.out
+    return None
+
+
+def _is_positive_zero(number: Any) -> bool:
+    return number is not None and number == 0 and not np.signbit(number)
 
 
 def _clip(op: Op, context: Context) -> Any:
@@ -343,10 +312,17 @@ def _sum_of_products(op: Op, context: Context) -> Any:
 RULES: dict[str, tuple[Rule, ...]] = {
     "np.multiply": (_identity_element((0, 1.0), (1, 1.0)), _signed_product, _scaled_product),
     "np.divide": (_identity_element((1, 1.0)),),
-    "np.add": (_identity_element((0, -0.0), (1, -0.0)), _signed_sum, _add_to_slice),
+    "np.add": (
+        _identity_element((0, -0.0), (1, -0.0)),
+        _signed_sum,
+        _added_zero,
+        slice_rewrites.add_to_slice,
+    ),
     "np.subtract": (_identity_element((1, 0.0)), _signed_sum),
-    "getitem": (_getitem,),
-    "index_add": (_index_add,),
+    "getitem": (slice_rewrites.getitem,),
+    "assign_at": (slice_rewrites.assign_at,),
+    "plus_at": (slice_rewrites.plus_at,),
+    "index_add": (slice_rewrites.index_add,),
     "masked": (_masked,),
     "np.reshape": (_reshape,),
     "np.permute_dims": (_permute,),
