@@ -213,7 +213,9 @@ def view(level: Level, x: Any, take: Take) -> Any:
     return x.make_view(take) if is_batched(level, x) else batched(level, take(data_of(level, x)))
 
 
-def loop_over_batch(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
+def loop_over_batch(
+    level: Level, name: str | Rule, *args: Any, title: str = "", **settings: Any
+) -> Any:
     """Call a function for each example in turn: right for every function, but slow."""
     leaves = [leaf for _, leaf in pytree.leaves((args, settings))]
     count = max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)

@@ -105,6 +105,8 @@ def _along_axis(level: Level, name: str, x: Any, *rest: Any, **settings: Any) ->
     default = -1 if name in ("sort", "argsort") else None
     rest, axis = _pop_axis(rest, 0, settings, default)
     data = data_of(level, x)
+    if name == "flip" and data.ndim == 1:
+        return x
     if data.ndim == 1 or (axis is None and name != "flip"):
         return loop_over_batch(level, name, x, *rest, axis=axis, **settings)
     return batched(
