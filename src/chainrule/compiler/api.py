@@ -18,9 +18,10 @@ import numpy as np
 
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
+from chainrule.autograd.location import user_function
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.build import Built, build
-from chainrule.compiler.copies import innermost, is_copy, rebound
+from chainrule.compiler.copies import is_copy, rebound
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
@@ -326,9 +327,9 @@ def _keep(compiled: Compiled) -> None:
 
 def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
     """Yield the programs of functions that were unpickled from the same bytes, for this one."""
-    code = getattr(innermost(compiled.function), "__code__", None)
+    code = getattr(user_function(compiled.function), "__code__", None)
     for other in _living():
-        known = getattr(innermost(other.function), "__code__", None) if other._entries else None
+        known = getattr(user_function(other.function), "__code__", None) if other._entries else None
         if known is None or known is code or known != code:
             continue
         if _settings(other) == _settings(compiled):

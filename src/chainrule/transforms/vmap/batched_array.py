@@ -18,6 +18,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
+from chainrule.autograd.remarks import STRICT
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
@@ -36,13 +37,15 @@ class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
     `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
-    vmap has batched.
+    vmap has batched. `function` is what runs, and `caller` the transform that runs it.
     """
 
-    __slots__ = ("count", "depth", "outer", "finished")
+    __slots__ = ("caller", "count", "depth", "finished", "function", "outer", "strict")
 
-    def __init__(self, count: int, outer: Take) -> None:
+    def __init__(self, count: int, outer: Take, caller: str, function: Any) -> None:
         self.count = count
+        self.caller, self.function = caller, function
+        self.strict = STRICT.get()  # also for backward passes that run later
         self.depth = next(_depths)
         self.outer = outer
         self.finished = False  # the function has returned; backward passes may still run

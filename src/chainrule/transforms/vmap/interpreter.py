@@ -29,9 +29,10 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, caller: str, function: Any) -> None:
         self.outer = INTERCEPTOR.get()
-        self.level = Level(count, _identity if self.outer is None else self.outer.array)
+        outer = _identity if self.outer is None else self.outer.array
+        self.level = Level(count, outer, caller, function)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 
