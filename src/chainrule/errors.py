@@ -1,8 +1,8 @@
 """The exceptions of chainrule, and its warning of slow programs.
 
-Each exception is a RuntimeError, which code written for PyTorch catches, and also the built-in exception that
-a NumPy user expects. A message names the operation, the actual and the expected arguments, and a
-remedy; it contains PyTorch's or NumPy's words where people search for them.
+Each exception is a RuntimeError, which code written for PyTorch catches, and also the built-in
+exception that a NumPy user expects. A message names the operation, the actual and the expected
+arguments, and a remedy; it contains PyTorch's or NumPy's words where people search for them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OutOfBoundsError(RuntimeError, IndexError):
 
 
 class MissingRuleError(AutogradError, NotImplementedError):
-    """A derivative or batching rule that doesn't exist, where PyTorch raises NotImplementedError."""
+    """A derivative or batching rule that doesn't exist; PyTorch raises NotImplementedError."""
 
 
 class ShapeError(RuntimeError, ValueError):

@@ -134,9 +134,7 @@ def hessian(
     return jacobian(grad(function, argnums), argnums, mode=mode)
 
 
-def _blocks(
-    call: FunctionCall, count: int, mode: str | None, function: Any
-) -> list[list[Tensor]]:
+def _blocks(call: FunctionCall, count: int, mode: str | None, function: Any) -> list[list[Tensor]]:
     """Return the blocks of the first `count` outputs: for each output, one for each input."""
     outputs = call.outputs[:count]
     columns, rows = (sum(x.numel() for x in xs) for xs in (call.inputs, outputs))

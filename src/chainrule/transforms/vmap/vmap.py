@@ -60,8 +60,8 @@ def draws_of(level: Level, randomness: str) -> Callable[..., Any]:
             return once(generator, method, args, settings)
 
         indices = BatchedArray(level, np.arange(level.count))
-        title = f"random.{method if isinstance(method, str) else getattr(method, '__name__', 'draw')}"
-        return loop_over_batch(level, draw_example, indices, *args, title=title)
+        name = method if isinstance(method, str) else getattr(method, "__name__", "draw")
+        return loop_over_batch(level, draw_example, indices, *args, title=f"random.{name}")
 
     return draw
 
@@ -153,7 +153,7 @@ def vmap(
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
         caller, function = _CALLER.get() or ("vmap", func)
-        variables = {STRICT: strict or STRICT.get(), _CALLER: None}
+        variables: dict[ContextVar[Any], Any] = {STRICT: strict or STRICT.get(), _CALLER: None}
         size = _batch_size(leaves, func)
         interpreter = call_with(variables, VmapInterpreter, size, caller, function)
         inside = iter(
