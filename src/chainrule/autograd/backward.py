@@ -434,7 +434,7 @@ def _batched_grads(
     if count > 1:
         loop = f"autograd_grad(is_grads_batched=True) runs a backward pass for each of {count} rows"
         mend = "out, pull = cr.vjp(function, x), then cr.vmap(pull)(grad_outputs), runs one for all"
-        tell(Remark("is_grads_batched", f"{loop}: {mend}"), None)
+        tell(Remark("is_grads_batched", f"{loop}: {mend}"), {})
     rows = []
     for row in range(count):
         cotangents = [None if grad is None else grad[row] for grad in grads]

@@ -27,8 +27,18 @@ REMARKS: ContextVar[list[Remark] | None] = ContextVar("chainrule remarks", defau
 STRICT: ContextVar[bool] = ContextVar("chainrule strict", default=False)
 """Whether a function runs under ``strict=True``."""
 
-_told: MutableMapping[Any, dict[str, object]] = weakref.WeakKeyDictionary()
-"""What was told about each function, by operation: the call that told it."""
+Told = dict[str, object]
+"""What was told about a function, by operation: the call that told it."""
+
+_told: MutableMapping[Any, Told] = weakref.WeakKeyDictionary()
+
+
+def told_about(function: Any) -> Told:
+    """Return what was told about a function, or about the one that it wraps."""
+    known: Told = {}
+    with contextlib.suppress(TypeError):  # not hashable, or without weak references
+        known = _told.setdefault(user_function(function), known)
+    return known
 
 
 def note(remark: Remark) -> None:
@@ -38,14 +48,11 @@ def note(remark: Remark) -> None:
         found.append(remark)
 
 
-def tell(remark: Remark, function: Any) -> None:
-    """Warn at the user's line, once for each function and operation.
+def tell(remark: Remark, known: Told) -> None:
+    """Warn at the user's line, once for each operation.
 
     If the filter makes the warning an error, or the call is interrupted, it is told again.
     """
-    known: dict[str, object] = {}
-    with contextlib.suppress(TypeError):  # not hashable, or without weak references
-        known = _told.setdefault(user_function(function), known)
     call = object()
     if known.setdefault(remark.operation, call) is not call:  # atomic
         return

@@ -20,7 +20,7 @@ from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, 
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import user_function
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.remarks import STRICT, tell
+from chainrule.autograd.remarks import STRICT, tell, told_about
 from chainrule.compiler.build import Built, build
 from chainrule.compiler.copies import is_copy, rebound
 from chainrule.compiler.cost import Report
@@ -103,7 +103,7 @@ class Compiled:
             built = build(self.function, args, kwargs, self.backend, self.strict)
             for remark in built.remarks:  # before anything is kept: the warning may be an error
                 if remark.is_told:
-                    tell(remark, self.function)
+                    tell(remark, told_about(self.function))
             self._last = built
             if is_copy(self.function):
                 _keep(self)

@@ -69,7 +69,7 @@ def native_if_faster(program: Program, source: Source) -> Native:
         if small is not None:
             return _lazy(small, as_numpy, program, [])
     lowered = _partition(program)
-    remarks = _missed(program, lowered, _MIN_CALLS) if pays or lowered.pays else []
+    remarks = _missed(program, lowered, _MIN_CALLS) if pays or lowered.would_pay else []
     if lowered.pays:
         return _lazy(_emit_parts(lowered), as_numpy, program, remarks)
     return as_numpy._replace(remarks=remarks)
@@ -172,6 +172,13 @@ class _Lowered(NamedTuple):
         """Whether the machine code saves more than it takes to compile."""
         calls: int = sum(loop.calls for loop in self.loops)
         return self.work >= _MIN_ELEMENTS or calls >= _MIN_CALLS
+
+    @property
+    def would_pay(self) -> bool:
+        """Whether that holds with what is beyond the budget."""
+        beyond = self.budget.beyond
+        work: int = self.work + sum(v.size for op in beyond for v in op.outs)
+        return self.pays or work >= _MIN_ELEMENTS
 
 
 def _partition(program: Program) -> _Lowered:

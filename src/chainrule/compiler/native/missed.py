@@ -102,20 +102,26 @@ def _unfit_ops(program: Program, constants: dict[Value, Any]) -> list[Found]:
                 found.setdefault(op.function, (op, UnfitError("its length is not known")))
             for region in op.regions:
                 for inner in _unfit_ops(region, constants):
-                    found.setdefault(inner[0].function, inner)
+                    found.setdefault(_topic(*inner), inner)
             continue
         seen.add(key)
         reason = _why(op, constants)
         if reason is not None and not isinstance(reason, LargeError | BudgetError):
-            found.setdefault(op.function, (op, reason))
+            found.setdefault(_topic(op, reason), (op, reason))
     return list(found.values())
+
+
+def _topic(op: Op, reason: UnfitError) -> str:
+    """Return what a remark is about: a type that many operations have, or the operation."""
+    return reason.args[1] if len(reason.args) > 1 else op.function
 
 
 def _why(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
     """Return the reason why an operation has no machine code."""
     for value in (*op.inputs, *op.outs):
         if value.dtype not in CODES:
-            return UnfitError(f"{value.dtype} is not among the types of machine code")
+            text = f"{value.dtype} is not among the types of machine code"
+            return UnfitError(text, str(value.dtype))
     return why_unfit(op, constants)
 
 
@@ -126,11 +132,9 @@ def _loop_remark(loop: Op, op: Op, reason: UnfitError) -> Remark:
     consequence = f"Python runs {what}{_at(loop)}, {calls} NumPy calls for each step"
     if isinstance(reason, BudgetError):
         return budget_remark([op], reason.lines, consequence)
-    if op is loop:
-        cause = f"it has no machine code: {reason}"
-        return Remark(op.function, f"{consequence}, since {cause}. {_mend(op, reason)}")
-    cause = f"{_described(op)}{_at(op)} has no machine code: {reason}"
-    return Remark(op.function, f"{consequence}, since {cause}. {_mend(op, reason)}")
+    what = "it" if op is loop else f"{_described(op)}{_at(op)}"
+    cause = f"{what} has no machine code: {reason.args[0]}"
+    return Remark(_topic(op, reason), f"{consequence}, since {cause}. {_mend(op, reason)}")
 
 
 def _described(op: Op) -> str:
@@ -197,14 +201,16 @@ def numpy_calls(program: Program, lowered: Program) -> Iterator[Remark]:
     special functions, convolution, copies.
     """
     left = {out for op in lowered.ops for out in op.outs}
-    for op, reason in _unfit_ops(
-        program.with_ops([op for op in program.ops if not op.regions]), {}
-    ):
-        if left.isdisjoint(op.outs):
-            continue
-        if is_elementwise(op.function) or op.function in REDUCTIONS or op.function in _REDUCTIONS:
-            text = f"NumPy computes {_described(op)}{_at(op)}, which has no machine code: {reason}"
-            yield Remark(op.function, f"{text}. {_mend(op, reason)}", is_told=False)
+    ops = [op for op in program.ops if _is_computation(op) and not left.isdisjoint(op.outs)]
+    for op, reason in _unfit_ops(program.with_ops(ops), {}):
+        text = f"NumPy computes {_described(op)}{_at(op)}, which has no machine code: "
+        text += f"{reason.args[0]}. {_mend(op, reason)}"
+        yield Remark(_topic(op, reason), text, is_told=False)
+
+
+def _is_computation(op: Op) -> bool:
+    """Whether an operation is elementwise or a reduction."""
+    return op.function in REDUCTIONS or op.function in _REDUCTIONS or is_elementwise(op.function)
 
 
 _REDUCTIONS = frozenset(["np.mean", "np.prod", "np.any", "np.all", "np.std", "np.var"])

@@ -18,7 +18,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
-from chainrule.autograd.remarks import STRICT
+from chainrule.autograd.remarks import STRICT, Told
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
@@ -37,14 +37,14 @@ class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
     `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
-    vmap has batched. `function` is what runs, and `caller` the transform that runs it.
+    vmap has batched. `title` names the transform and its function, which the graph must not keep.
     """
 
-    __slots__ = ("caller", "count", "depth", "finished", "function", "outer", "strict")
+    __slots__ = ("count", "depth", "finished", "outer", "strict", "title", "told")
 
-    def __init__(self, count: int, outer: Take, caller: str, function: Any) -> None:
+    def __init__(self, count: int, outer: Take, title: str, told: Told) -> None:
         self.count = count
-        self.caller, self.function = caller, function
+        self.title, self.told = title, told
         self.strict = STRICT.get()  # also for backward passes that run later
         self.depth = next(_depths)
         self.outer = outer

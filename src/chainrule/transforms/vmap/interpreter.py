@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
 from chainrule.autograd.node import Edge, Node, endpoint
 from chainrule.autograd.record import stamp_node
+from chainrule.autograd.remarks import Told
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
@@ -29,10 +30,10 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
-    def __init__(self, count: int, caller: str, function: Any) -> None:
+    def __init__(self, count: int, title: str, told: Told) -> None:
         self.outer = INTERCEPTOR.get()
         outer = _identity if self.outer is None else self.outer.array
-        self.level = Level(count, outer, caller, function)
+        self.level = Level(count, outer, title, told)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 

@@ -21,7 +21,6 @@ from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
 from chainrule.errors import MissingRuleError
-from chainrule.transforms.arguments import title_of
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
 Array = Any
@@ -237,14 +236,14 @@ def _tell_of_loop(level: Level, operation: str) -> None:
     location = here()
     line = "" if location is None else f", at {location}"
     text = (
-        f"{level.caller}({title_of(level.function)}): {operation} runs for each of {level.count} "
+        f"{level.title}: {operation} runs for each of {level.count} "
         f"examples in turn, since it has no batching rule{line}: {_mend_of(operation)}"
     )
     if level.strict:
         raise MissingRuleError(f"strict=True: {text}")
     remark = Remark(operation, text)
     note(remark)
-    tell(remark, level.function)
+    tell(remark, level.told)
 
 
 def _mend_of(operation: str) -> str:

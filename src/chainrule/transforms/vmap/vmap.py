@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
-from chainrule.autograd.remarks import STRICT
+from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
@@ -154,8 +154,9 @@ def vmap(
         ]
         caller, function = _CALLER.get() or ("vmap", func)
         variables: dict[ContextVar[Any], Any] = {STRICT: strict or STRICT.get(), _CALLER: None}
-        size = _batch_size(leaves, func)
-        interpreter = call_with(variables, VmapInterpreter, size, caller, function)
+        size, title = _batch_size(leaves, func), f"{caller}({title_of(function)})"
+        told = told_about(function)
+        interpreter = call_with(variables, VmapInterpreter, size, title, told)
         inside = iter(
             [
                 leaf if dim is None else batch_tensor(interpreter.level, leaf, dim % leaf.ndim)
