@@ -140,10 +140,37 @@ def test_each_operation_and_each_function_is_told() -> None:
 
 
 def test_random_numbers_that_are_drawn_one_by_one_are_told() -> None:
-    rates = cr.ones(3, 2)
-    with pytest.warns(cr.PerformanceWarning, match=r"random\.poisson .*: draw outside of vmap"):
-        cr.vmap(lambda x: cr.poisson(x), randomness="different")(rates)
-    assert not recorded(lambda: cr.vmap(lambda x: x + cr.rand(2), randomness="different")(rates))
+    x = cr.full((400, 3), 8.0)
+    with pytest.warns(cr.PerformanceWarning, match=r"random\.permutation .*: draw outside of vmap"):
+        cr.vmap(lambda x: x[cr.randperm(3)], randomness="different")(x)
+
+
+DRAWS: dict[str, tuple[Callable[[Any], Any], float]] = {  # with their mean
+    "rand": (lambda x: cr.rand(3), 0.5),
+    "complex": (lambda x: cr.randn(3, dtype=cr.complex64).abs() ** 2, 1.0),
+    "dropout": (lambda x: cr.nn.functional.dropout(x, 0.3), 8.0),
+    "randint": (lambda x: cr.randint(0, 9, (3,)).to(cr.float32), 4.0),
+    "exponential": (lambda x: cr.empty(3).exponential_(0.5), 2.0),
+    "geometric": (lambda x: cr.empty(3).geometric_(0.25), 4.0),
+    "log_normal": (lambda x: cr.empty(3).log_normal_(0.0, 0.1), 1.005),
+    "poisson of each": (lambda x: cr.poisson(x), 8.0),
+    "poisson": (lambda x: cr.poisson(cr.tensor([8.0, 8.0, 8.0])), 8.0),
+    "binomial": (lambda x: cr.binomial(x, cr.tensor(0.5)), 4.0),
+    "bernoulli": (lambda x: cr.bernoulli(x / 16), 0.5),
+    "normal": (lambda x: cr.normal(x, 1.0), 8.0),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_random_numbers_of_all_examples_are_one_draw(kind: str) -> None:
+    function, mean = DRAWS[kind]
+    x = cr.full((400, 3), 8.0)
+    found = cr.vmap(function, randomness="different", strict=True)(x).numpy()
+    assert found.shape == (400, 3)
+    assert len(np.unique(found, axis=0)) > 1
+    assert abs(found.mean() - mean) < 6 * found.std() / 1200**0.5
+    nested = cr.vmap(cr.vmap(function, randomness="different"), randomness="different", strict=True)
+    assert len(np.unique(nested(x.reshape(2, 200, 3)).numpy(), axis=0)) == 2
 
 
 def test_jacobians_name_the_users_function() -> None:

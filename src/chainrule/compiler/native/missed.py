@@ -38,7 +38,7 @@ def python_loops(program: Program, lowered: Program, min_calls: int) -> Iterator
 
     `lowered` has the loops that are left; those of fewer than `min_calls` NumPy calls don't matter.
     """
-    known = {op.outs[0]: (op, constants) for op, constants in _loops_of(program, {})}
+    known = {out: found for found in _loops_of(program, {}) for out in found[0].outs}
     for left, _ in _loops_of(lowered, {}):
         op, constants = known[left.outs[0]]
         if count_calls([op]) >= min_calls and _calls_dominate(op):

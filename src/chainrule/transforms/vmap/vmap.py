@@ -19,7 +19,13 @@ from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
-from chainrule.transforms.vmap.namespace import deepest_level, inner_xp, loop_over_batch
+from chainrule.transforms.vmap.namespace import (
+    align_ranks,
+    broadcast_batch,
+    deepest_level,
+    inner_xp,
+    loop_over_batch,
+)
 
 __all__ = [
     "vmap",
@@ -51,23 +57,35 @@ def draws_of(level: Level, randomness: str) -> Callable[..., Any]:
                     'vmap(randomness="same"): the draw depends on the example: say "different"'
                 )
             return once(generator, method, args, settings)
-        if method in _SHAPE_FIRST and deepest_level(args, settings) is None:
-            shape = args[0] if isinstance(args[0], tuple) else (args[0],)
-            drawn = once(generator, method, ((level.count, *shape), *args[1:]), settings)
-            return BatchedArray(level, drawn)
+        whole = _whole_batch(level, method, args, settings)
+        if whole is not None:
+            return BatchedArray(level, once(generator, method, whole, settings))
 
         def draw_example(index: Any, *args: Any) -> Any:
             return once(generator, method, args, settings)
 
         indices = BatchedArray(level, np.arange(level.count))
         name = method if isinstance(method, str) else getattr(method, "__name__", "draw")
-        return loop_over_batch(level, draw_example, indices, *args, title=f"random.{name}")
+        return loop_over_batch(
+            level, draw_example, indices, *args, title=f"random.{name.lstrip('_')}"
+        )
 
     return draw
 
 
-_SHAPE_FIRST = ("random", "standard_normal")
-"""Methods whose first argument is a shape: one draw serves all examples."""
+def _whole_batch(level: Level, method: Any, args: Any, settings: Any) -> Any:
+    """Return the arguments of one draw for all examples, None if there is none."""
+    if method in _ELEMENTWISE:
+        return [broadcast_batch(level, data) for data in align_ranks(level, *args)]
+    shapes = [i for i, part in enumerate(args) if isinstance(part, tuple)]
+    if len(shapes) != 1 or deepest_level(args, settings) is not None:
+        return None
+    (at,) = shapes
+    return (*args[:at], (level.count, *args[at]), *args[at + 1 :])
+
+
+_ELEMENTWISE = ("poisson", "binomial")
+"""Methods that draw a number for each element of their arguments."""
 
 
 # --- vmap -----------------------------------------------------------------------------------------
