@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 import weakref
 from collections.abc import MutableMapping
@@ -35,10 +34,10 @@ _told: MutableMapping[Any, Told] = weakref.WeakKeyDictionary()
 
 def told_about(function: Any) -> Told:
     """Return what was told about a function, or about the one that it wraps."""
-    known: Told = {}
-    with contextlib.suppress(TypeError):  # not hashable, or without weak references
-        known = _told.setdefault(user_function(function), known)
-    return known
+    try:
+        return _told.setdefault(user_function(function), {})
+    except TypeError:  # not hashable, or without weak references
+        return {}
 
 
 def note(remark: Remark) -> None:

@@ -12,7 +12,7 @@ import math
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,19 +33,27 @@ def _all(data: Array) -> Array:
     return data
 
 
+class Owner(NamedTuple):
+    """The transform and function of a run, without the function: the graph must not keep it."""
+
+    title: str
+    told: Told
+    strict: bool
+
+
 class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
     `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
-    vmap has batched. `title` names the transform and its function, which the graph must not keep.
+    vmap has batched.
     """
 
-    __slots__ = ("count", "depth", "finished", "outer", "strict", "title", "told")
+    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict")
 
-    def __init__(self, count: int, outer: Take, title: str, told: Told) -> None:
+    def __init__(self, count: int, outer: Take, owner: Owner) -> None:
         self.count = count
-        self.title, self.told = title, told
-        self.strict = STRICT.get()  # also for backward passes that run later
+        self.owner = owner
+        self.strict = owner.strict or STRICT.get()  # also for backward passes that run later
         self.depth = next(_depths)
         self.outer = outer
         self.finished = False  # the function has returned; backward passes may still run

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
 from chainrule.autograd.node import Edge, Node, endpoint
 from chainrule.autograd.record import stamp_node
-from chainrule.autograd.remarks import Told
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 from chainrule.interrupts import T, call_then
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
-from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner, copy_batch_major
 from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
 
 if TYPE_CHECKING:
@@ -30,10 +29,10 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
-    def __init__(self, count: int, title: str, told: Told) -> None:
+    def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
         outer = _identity if self.outer is None else self.outer.array
-        self.level = Level(count, outer, title, told)
+        self.level = Level(count, outer, owner)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 

@@ -236,14 +236,14 @@ def _tell_of_loop(level: Level, operation: str) -> None:
     location = here()
     line = "" if location is None else f", at {location}"
     text = (
-        f"{level.title}: {operation} runs for each of {level.count} "
+        f"{level.owner.title}: {operation} runs for each of {level.count} "
         f"examples in turn, since it has no batching rule{line}: {_mend_of(operation)}"
     )
     if level.strict:
         raise MissingRuleError(f"strict=True: {text}")
     remark = Remark(operation, text)
     note(remark)
-    tell(remark, level.told)
+    tell(remark, level.owner.told)
 
 
 def _mend_of(operation: str) -> str:

@@ -17,7 +17,7 @@ from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
-from chainrule.transforms.vmap.batched_array import BatchedArray, Level
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
 from chainrule.transforms.vmap.namespace import (
     align_ranks,
@@ -170,11 +170,10 @@ def vmap(
             else (path, _as_tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
-        caller, function = _CALLER.get() or ("vmap", func)
-        variables: dict[ContextVar[Any], Any] = {STRICT: strict or STRICT.get(), _CALLER: None}
-        size, title = _batch_size(leaves, func), f"{caller}({title_of(function)})"
-        told = told_about(function)
-        interpreter = call_with(variables, VmapInterpreter, size, title, told)
+        outside = _CALLER.get()
+        caller, function = outside or ("vmap", func)
+        owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
+        interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
         inside = iter(
             [
                 leaf if dim is None else batch_tensor(interpreter.level, leaf, dim % leaf.ndim)
@@ -191,7 +190,12 @@ def vmap(
             ]
             return result, outs
 
-        variables[sampling.WATCHER] = draws_of(interpreter.level, randomness)
+        variables: dict[ContextVar[Any], Any]
+        variables = {sampling.WATCHER: draws_of(interpreter.level, randomness)}
+        if strict:
+            variables[STRICT] = True
+        if outside is not None:
+            variables[_CALLER] = None
         result, outs = call_with(variables, interpreter.run, call)
         following = iter(_with_own_memory(outs, interpreter.level))
         return pytree.map_leaves(result, lambda _: next(following))
