@@ -214,6 +214,7 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "numbers": lambda x, i, v: (slice(None), i[0]),
     "one array": lambda x, i, v: i,
     "two arrays": lambda x, i, v: (i, i[0]),
+    "an array behind": lambda x, i, v: (slice(None), i),
     "arrays apart": lambda x, i, v: (i, slice(1, 3), i),
     "a new axis": lambda x, i, v: (None, i, slice(None), 0),
     "a shared array": lambda x, i, v: np.array([0, 2, 0]),

@@ -101,18 +101,18 @@ def test_a_pickle_of_another_strictness_is_another_function() -> None:
 
 
 def test_backward_passes_are_told() -> None:
-    matrix = cr.tensor(STEPS[0].numpy(), requires_grad=True)
-
     def loss(w: Any) -> Any:
+        unit = cr.eye(3, dtype=cr.float64)
+
         def step(h: Any, x: Any) -> Any:
-            return cr.linalg.matrix_exp(h * 0.1 + w) * 0.1 + x, None
+            return cr.linalg.cholesky(h @ h.T + unit) * 0.1 + w, None
 
-        return cr.scan(step, cr.eye(3, dtype=cr.float64), STEPS)[0].sum()
+        return cr.scan(step, w, cr.arange(40))[0].sum()
 
-    compiled = cr.compile(loss)
-    with pytest.warns(cr.PerformanceWarning, match="matrix_exp"):
-        compiled(matrix)
-    assert compiled.signatures[0].remarks
+    compiled, w = cr.compile(loss), cr.tensor(STEPS[0].numpy())
+    assert not recorded(lambda: compiled(w))
+    (found,) = recorded(lambda: compiled(w.requires_grad_()))
+    assert "np.triu" in str(found.message)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +205,14 @@ def test_only_loops_whose_calls_matter_are_told(
     compiled = cr.compile(steps_of(size, count), backend=backend)
     x = cr.eye(size, dtype=cr.float64)
     assert bool(recorded(lambda: compiled(x))) is told
+
+
+def test_a_short_loop_in_a_long_program_is_not_told() -> None:
+    def several(x: Any, xs: Any) -> Any:
+        return steps_of(3, 10)(x) + recurrent(xs).sum()
+
+    x = cr.eye(3, dtype=cr.float64)
+    assert not recorded(lambda: cr.compile(several)(x, STEPS))
 
 
 def test_calls_outside_of_loops_are_not_told() -> None:
@@ -307,6 +315,23 @@ def test_a_loop_beyond_the_budget_is_told(
     (found,) = recorded(lambda: compiled(STEPS))
     assert "Python runs a loop of 40 steps" in str(found.message)
     assert "beyond the budget of 0.004 s" in str(found.message)
+
+
+def test_a_run_of_small_operations_beyond_the_budget_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def irregular(x: Any) -> Any:
+        for k in range(150):
+            x = (cr.sin, cr.tanh, cr.exp, cr.cos)[k * k * k % 11 % 4](x[::-1] if k % 3 else x * 0.5)
+        return x + cr.linalg.eigvalsh(cr.eye(3))
+
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "0.05")
+    x = cr.tensor([0.1, 0.2, 0.3])
+    for backend in (None, "native"):
+        compiled = cr.compile(lambda x: irregular(x), backend=backend)
+        (found,) = recorded(lambda compiled=compiled: compiled(x))
+        assert "remain NumPy calls, since LLVM would take" in str(found.message)
+        np.testing.assert_allclose(compiled(x).numpy(), irregular(x).numpy(), rtol=1e-5)
 
 
 # --- listings, errors, threads --------------------------------------------------------------------
