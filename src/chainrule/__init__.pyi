@@ -92,6 +92,7 @@ from chainrule.errors import LinAlgError as LinAlgError
 from chainrule.errors import MissingExtraError as MissingExtraError
 from chainrule.errors import MissingRuleError as MissingRuleError
 from chainrule.errors import OutOfBoundsError as OutOfBoundsError
+from chainrule.errors import PerformanceWarning as PerformanceWarning
 from chainrule.errors import ShapeError as ShapeError
 from chainrule.errors import VerificationError as VerificationError
 from chainrule.fft.stft import istft as istft

@@ -1,8 +1,8 @@
-"""The exceptions of chainrule.
+"""The exceptions of chainrule, and its warning of slow programs.
 
-Each is a RuntimeError, which code written for PyTorch catches, and also the built-in exception that
-a NumPy user expects. A message names the operation, the actual and the expected arguments, and a
-remedy; it contains PyTorch's or NumPy's words where people search for them.
+Each exception is a RuntimeError, which code written for PyTorch catches, and also the built-in
+exception that a NumPy user expects. A message names the operation, the actual and the expected
+arguments, and a remedy; it contains PyTorch's or NumPy's words where people search for them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "MissingRuleError",
     "OutOfBoundsError",
+    "PerformanceWarning",
     "ShapeError",
     "VerificationError",
 ]
@@ -67,7 +68,7 @@ class OutOfBoundsError(RuntimeError, IndexError):
 
 
 class MissingRuleError(AutogradError, NotImplementedError):
-    """A derivative rule that doesn't exist, where PyTorch raises NotImplementedError."""
+    """A derivative or batching rule that doesn't exist; PyTorch raises NotImplementedError."""
 
 
 class ShapeError(RuntimeError, ValueError):
@@ -88,3 +89,20 @@ class DeviceError(RuntimeError, ValueError):
 
 class MissingExtraError(ImportError):
     """A missing optional package; the message names the extra that installs it."""
+
+
+class PerformanceWarning(UserWarning):
+    """A part of a function that runs as a loop of Python where its form promises better.
+
+    Issued once for each function and operation, at the line of your code that runs. The text names
+    the operation, the reason, what happens instead, and what to write. ``strict=True`` of `compile`
+    and `vmap` raises an error instead.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import chainrule as cr
+    >>> warnings.filterwarnings("ignore", category=cr.PerformanceWarning)  # don't tell
+    >>> warnings.filterwarnings("error", category=cr.PerformanceWarning)  # raise, everywhere
+    >>> warnings.filterwarnings("default", category=cr.PerformanceWarning)
+    """

@@ -333,6 +333,7 @@ def test_a_write_to_a_result_that_a_vmap_saved_is_noticed() -> None:
 # --- random numbers -------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::chainrule.PerformanceWarning")
 def test_random_numbers_follow_the_randomness_argument() -> None:
     x = cr.zeros(50, 3)
     with pytest.raises(cr.AutogradError, match="called random operation while in randomness error"):

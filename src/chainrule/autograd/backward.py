@@ -14,6 +14,7 @@ from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled,
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
@@ -323,7 +324,7 @@ def autograd_grad(
         Return zeros there; implies `allow_unused`.
     is_grads_batched : bool, default False
         The first dimension of `grad_outputs` and of the results is a batch: one pass for each
-        cotangent.
+        cotangent, with a PerformanceWarning; ``vmap(vjp(f, x)[1])`` takes one for all.
     only_inputs : bool, default True
         For compatibility with PyTorch; only True is supported.
 
@@ -430,6 +431,10 @@ def _batched_grads(
             f"has one length, which is not 0: got {sorted(counts)}"
         )
     (count,) = counts
+    if count > 1:
+        loop = f"autograd_grad(is_grads_batched=True) runs a backward pass for each of {count} rows"
+        mend = "out, pull = cr.vjp(function, x), then cr.vmap(pull)(grad_outputs), runs one for all"
+        tell(Remark("is_grads_batched", f"{loop}: {mend}"), {})
     rows = []
     for row in range(count):
         cotangents = [None if grad is None else grad[row] for grad in grads]

@@ -11,6 +11,7 @@ from chainrule.autograd.backward import autograd_grad, checked_gradient
 from chainrule.autograd.function_call import FunctionCall, check_real, zeros_for_none
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.remarks import Remark, tell, told_about
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
@@ -199,8 +200,8 @@ def jacobian(
     func, inputs, create_graph, strict
         As for `vjp`.
     vectorize : bool, default False
-        For compatibility with PyTorch; ignored. `chainrule.compile` turns the passes for the rows
-        into products of matrices.
+        For compatibility with PyTorch; ignored, with a PerformanceWarning: `chainrule.jacobian`
+        takes one pass for all rows, and `chainrule.compile` turns the passes into products.
     strategy : "reverse-mode" or "forward-mode"
         A pass for each element of the outputs, or for each element of the inputs.
 
@@ -226,6 +227,12 @@ def jacobian(
     if create_graph and not is_grad_enabled():
         arguments = (func, inputs, True, strict, vectorize, strategy)
         return run_in(enable_grad(), jacobian, *arguments)  # also when the blocks are joined
+    if vectorize:
+        text = "autograd.functional.jacobian runs a pass for each row in spite of vectorize=True"
+        tell(
+            Remark("vectorize", f"{text}: cr.jacobian runs one for all, and cr.hessian"),
+            told_about(func),
+        )
     call = _CheckedCall("jacobian", func, inputs, create_graph, strict)
     blocks = call.columns() if strategy == "forward-mode" else call.rows()
     matrices = tuple(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import linecache
 import os
 import sys
-from types import CodeType, FrameType
-from typing import NamedTuple
+from types import CodeType, FrameType, MethodType
+from typing import Any, NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "__main__.py")
@@ -30,6 +31,27 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
+
+
+def user_stack_level() -> int:
+    """Return the `stacklevel` with which the caller's warning is issued at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while INTERNAL[frame.f_code.co_filename] and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def user_function(function: Any) -> Any:
+    """Return the function that methods, partials and wrappers lead to."""
+    while True:
+        if isinstance(function, MethodType):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif isinstance(function, functools.partial):
+            function = function.func
+        else:
+            return function
 
 
 def entered() -> str:

@@ -18,9 +18,11 @@ import numpy as np
 
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
+from chainrule.autograd.location import user_function
 from chainrule.autograd.modes import MODES
+from chainrule.autograd.remarks import STRICT, tell, told_about
 from chainrule.compiler.build import Built, build
-from chainrule.compiler.copies import innermost, is_copy, rebound
+from chainrule.compiler.copies import is_copy, rebound
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
@@ -28,6 +30,7 @@ from chainrule.compiler.tracing.object_kinds import is_constant
 from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
 from chainrule.compiler.verify.state import State
 from chainrule.errors import ArgumentError, CompileError, VerificationError
+from chainrule.interrupts import call_with
 
 _WARN_AT_SIGNATURES = 16
 """Number of signatures, or of traces without reuse, at which a warning says what changes."""
@@ -48,6 +51,7 @@ class Compiled:
     default_dtype: np.dtype[Any] | None = None  # if it came from a process with another one
     every: int = 0  # number of calls of which one is verified; 0: none is
     found_as: tuple[str, str] | None = None  # module and name by which it came
+    strict: bool = False  # whether what is left to Python or NumPy is an error
 
     def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
         functools.update_wrapper(self, function)
@@ -74,16 +78,19 @@ class Compiled:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
 
     def __reduce__(self) -> Any:
-        return reduced(self, Made(_compiled_again, (self.function, self.backend, self.every), {}))
+        settings = {"strict": True} if self.strict else {}
+        made = Made(_compiled_again, (self.function, self.backend, self.every), settings)
+        return reduced(self, made)
 
     def under(self, dtype: np.dtype[Any]) -> Compiled:
         """Return this function with a default dtype of its own."""
-        return _compiled_again(self.function, self.backend, self.every, dtype)
+        return _compiled_again(self.function, self.backend, self.every, dtype, self.strict)
 
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
         if not _may_compile():
-            return self.function(*args, **kwargs)
+            strict = self.strict or STRICT.get()
+            return call_with({STRICT: strict}, self.function, *args, **kwargs)
         with self._lock:
             if self._entries is not entries:  # another thread has compiled since
                 return self(*args, **kwargs)
@@ -93,7 +100,10 @@ class Compiled:
                     self._last = built
                     self._entries = (built, *entries)[:_MAX_ENTRIES]
                     return result
-            built = build(self.function, args, kwargs, self.backend)
+            built = build(self.function, args, kwargs, self.backend, self.strict)
+            for remark in built.remarks:  # before anything is kept: the warning may be an error
+                if remark.is_told:
+                    tell(remark, told_about(self.function))
             self._last = built
             if is_copy(self.function):
                 _keep(self)
@@ -126,7 +136,7 @@ class Compiled:
         for entry in self._entries:
             if entry.arrays(args, kwargs) is not MISS:
                 return entry
-        return build(self.function, args, kwargs, self.backend)
+        return build(self.function, args, kwargs, self.backend, self.strict)
 
     def _built(self) -> Built:
         if self._last is None:
@@ -141,7 +151,8 @@ class Compiled:
         """The signatures of the programs that are kept, in the order of compilation.
 
         Each is a dict of descriptions by name; ``later.changes(earlier)`` lists the differences
-        that made another program necessary.
+        that made another program necessary. Its `remarks` name what runs slower than as machine
+        code, as those of `profile` do.
 
         Examples
         --------
@@ -286,7 +297,11 @@ _unpickled: deque[Compiled] = deque(maxlen=_MAX_UNPICKLED)
 
 
 def _made(
-    function: Callable[..., Any], backend: str | None, every: int, dtype: Any = None
+    function: Callable[..., Any],
+    backend: str | None,
+    every: int,
+    dtype: Any = None,
+    strict: bool = False,
 ) -> Compiled:
     """Return a new compiled function."""
     found: Compiled
@@ -294,7 +309,7 @@ def _made(
         found = (Verified if dtype is None else _VerifiedUnder)(function, backend, every)
     else:
         found = (Compiled if dtype is None else _CompiledUnder)(function, backend)
-    found.default_dtype = dtype
+    found.default_dtype, found.strict = dtype, strict
     return found
 
 
@@ -303,16 +318,16 @@ def _compiled_again(
     backend: str | None,
     every: int,
     dtype: np.dtype[Any] | None = None,
+    strict: bool = False,
 ) -> Compiled:
     """Return the compiled function of a pickle: the living one of the same function, if any."""
+    wanted = (backend, every, str(dtype), strict)
     for living in _living():
-        if _settings(living) == (backend, every, str(dtype)) and _is_same(
-            living.function, function
-        ):
+        if _settings(living) == wanted and _is_same(living.function, function):
             found = living
             break
     else:
-        found = _made(function, backend, every, dtype)
+        found = _made(function, backend, every, dtype, strict)
     _keep(found)
     return found
 
@@ -326,9 +341,9 @@ def _keep(compiled: Compiled) -> None:
 
 def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
     """Yield the programs of functions that were unpickled from the same bytes, for this one."""
-    code = getattr(innermost(compiled.function), "__code__", None)
+    code = getattr(user_function(compiled.function), "__code__", None)
     for other in _living():
-        known = getattr(innermost(other.function), "__code__", None) if other._entries else None
+        known = getattr(user_function(other.function), "__code__", None) if other._entries else None
         if known is None or known is code or known != code:
             continue
         if _settings(other) == _settings(compiled):
@@ -336,8 +351,9 @@ def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
             yield from filter(None, found)
 
 
-def _settings(compiled: Compiled) -> tuple[str | None, int, str]:
-    return compiled.backend, compiled.every, str(compiled.default_dtype)  # None == np.float64
+def _settings(compiled: Compiled) -> tuple[str | None, int, str, bool]:
+    dtype = str(compiled.default_dtype)  # None == np.float64
+    return compiled.backend, compiled.every, dtype, compiled.strict
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -398,18 +414,30 @@ VERIFY_VARIABLE = "CHAINRULE_VERIFY"
 
 @overload
 def compile(
-    function: Callable[..., Any], *, backend: str | None = None, verify: bool | int | None = None
+    function: Callable[..., Any],
+    *,
+    backend: str | None = None,
+    verify: bool | int | None = None,
+    strict: bool = False,
 ) -> Compiled: ...
 
 
 @overload
 def compile(
-    function: None = None, *, backend: str | None = None, verify: bool | int | None = None
+    function: None = None,
+    *,
+    backend: str | None = None,
+    verify: bool | int | None = None,
+    strict: bool = False,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
 def compile(
-    function: Any = None, *, backend: str | None = None, verify: bool | int | None = None
+    function: Any = None,
+    *,
+    backend: str | None = None,
+    verify: bool | int | None = None,
+    strict: bool = False,
 ) -> Any:
     """Compile a function, which then runs as a program of NumPy calls or machine code.
 
@@ -434,6 +462,10 @@ def compile(
         each signature and then every hundredth, with a number k every k-th. A difference beyond
         rounding raises VerificationError. By default the environment variable
         ``CHAINRULE_VERIFY`` decides: ``on``, ``off`` or a number; no call is compared without it.
+    strict : bool, default False
+        Raise an error in the place of each PerformanceWarning, those of `vmap` in the function
+        included. With ``backend="native"``, elementwise functions and reductions without machine
+        code are errors outside of loops, too.
 
     Returns
     -------
@@ -449,10 +481,20 @@ def compile(
         If `function` is not callable.
     CompileError
         If the function reads values (``if x > 0``, `item`), makes an array whose shape depends on
-        values, or leaves tensors with a history behind: the message names the line.
+        values, or leaves tensors with a history behind: the message names the line. With `strict`,
+        if it has no machine code for all that it should have.
+    MissingRuleError
+        With `strict`, if a `vmap` in the function has no batching rule for an operation.
     VerificationError
         If a verified call differs from the eager one: the message names the first differences,
         and what has changed since the trace.
+
+    Warns
+    -----
+    PerformanceWarning
+        Once for each function and operation: if Python runs the steps of a loop since an operation
+        in it has no machine code, or if the machine code would take longer to compile than
+        ``CHAINRULE_COMPILE_SECONDS`` (default 5) allows for a call.
 
     Notes
     -----
@@ -483,14 +525,16 @@ def compile(
     if backend not in (None, "numpy", "native"):
         raise ArgumentError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
     if function is None:
-        return functools.partial(compile, backend=backend, verify=verify)
+        return functools.partial(compile, backend=backend, verify=verify, strict=strict)
     if isinstance(function, Compiled):
-        if verify is None:
+        if verify is None and strict <= function.strict:
             return function
-        function, backend = function.function, backend or function.backend
+        strict, backend = strict or function.strict, backend or function.backend
+        every = function.every if verify is None else _verified_every(verify)
+        return _made(function.function, backend, every, strict=strict)
     if not callable(function):
         raise TypeError(
             f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
             "call what it returns as you would call f"
         )
-    return _made(function, backend, _verified_every(verify))
+    return _made(function, backend, _verified_every(verify), strict=strict)

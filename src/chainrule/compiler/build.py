@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from chainrule import pytree
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
+from chainrule.autograd.remarks import REMARKS, STRICT, Remark
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.backward import CompiledRule, Pullback, TracedBackward, pullback
@@ -28,6 +30,8 @@ from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
 from chainrule.errors import AutogradError, CompileError
+from chainrule.interrupts import call_with
+from chainrule.transforms.arguments import title_of
 
 _FREED_MESSAGE = (
     "Trying to backward through the graph a second time: a compiled function has called backward() "
@@ -42,17 +46,18 @@ class Emitted(NamedTuple):
     source: Source
     native: str
     statements: Callable[[], tuple[Source, dict[str, Any]] | None]
+    remarks: list[Remark]  # on what has no machine code
 
 
 def emit(program: Program, backend: str | None) -> Emitted:
     """Return a program as NumPy calls or as machine code, whichever is faster by default."""
     source = Source(program)
     if backend == "numpy":
-        return Emitted(runner(source), source, "", lambda: (source, {}))
+        return Emitted(runner(source), source, "", lambda: (source, {}), [])
     from chainrule.compiler.native import native, native_if_faster
 
     found = native(program) if backend == "native" else native_if_faster(program, source)
-    return Emitted(found.run, source, found.text, found.statements)
+    return Emitted(found.run, source, found.text, found.statements, found.remarks)
 
 
 class Built(NamedTuple):
@@ -69,13 +74,29 @@ class Built(NamedTuple):
     signature: Signature
     inputs: frozenset[int]  # ids of the arrays found by name that the program takes
     reads: list[Found]  # what the call compares
+    remarks: tuple[Remark, ...]  # on what has no machine code
 
 
-def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
+def build(
+    function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None, strict: bool = False
+) -> Built:
     """Trace a call, optimise the program, and generate the function that repeats the call.
 
-    If the function changes what the guards check, it must be traced again at each call.
+    If the function changes what the guards check, it must be traced again at each call. If
+    `strict`, remarks are errors.
     """
+    loops: list[Remark] = []  # over the examples of a vmap
+    variables: dict[ContextVar[Any], Any] = {REMARKS: loops, STRICT: strict or STRICT.get()}
+    built = call_with(variables, _build, function, args, kwargs, backend)
+    if strict and built.remarks:
+        more = len(built.remarks) - 1
+        rest = f" (and {more} more remarks: without strict, profile() lists them)" if more else ""
+        raise CompileError(f"strict=True: {built.remarks[0].text}{rest}")
+    built.signature.remarks = (*loops, *built.remarks)
+    return built
+
+
+def _build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
     call = trace_call(function, args, kwargs)
     built = _Builder(call, function, backend).build(args, kwargs)
     if any(is_iterator(leaf) for _, leaf in pytree.leaves((args, kwargs))):
@@ -147,7 +168,14 @@ class _Builder:
             signature,
             frozenset(id(array) for array, _, _ in self.trace.arrays),
             self.guards.reads,
+            self._remarks(parts),
         )
+
+    def _remarks(self, parts: list[Emitted]) -> tuple[Remark, ...]:
+        """Return the remarks on all programs, under the name of the function, each once."""
+        found = [remark for part in parts for remark in part.remarks]
+        title = f"compile({title_of(self.function)})"
+        return tuple([r._replace(text=f"{title}: {r.text}") for r in dict.fromkeys(found)])
 
     def _trace_backward(self, tracked: list[Tensor]) -> TracedBackward | None:
         """Trace the backward pass of the differentiable outputs."""

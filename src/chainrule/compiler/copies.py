@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chainrule.autograd.function_wrapper import FunctionWrapper
+from chainrule.autograd.location import user_function
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.build import Built
@@ -28,22 +29,9 @@ _MAX_SEARCHED = 50_000
 """Number of objects of a program among which references to the original are searched for."""
 
 
-def innermost(function: Any) -> Any:
-    """Return the function that methods, partials and wrappers lead to."""
-    while True:
-        if isinstance(function, types.MethodType):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif isinstance(function, functools.partial):
-            function = function.func
-        else:
-            return function
-
-
 def is_copy(function: Any) -> bool:
     """Whether a function was unpickled by value: its globals are of no module."""
-    inner = innermost(function)
+    inner = user_function(function)
     space = getattr(inner, "__globals__", None)
     module = sys.modules.get(getattr(inner, "__module__", None) or "")
     return space is not None and space is not getattr(module, "__dict__", None)

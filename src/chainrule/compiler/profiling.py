@@ -6,11 +6,12 @@ import itertools
 import statistics
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.autograd.remarks import Remark
 from chainrule.compiler.api import Compiled
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import scope_of
@@ -26,11 +27,12 @@ class Row(NamedTuple):
 
 
 class Profile:
-    """The statements of a program in order, with their times: print it."""
+    """The statements of a program in order, with their times, and remarks: print it."""
 
-    def __init__(self, name: str, rows: list[Row]) -> None:
+    def __init__(self, name: str, rows: list[Row], remarks: Sequence[Remark] = ()) -> None:
         self.name = name
         self.rows = rows
+        self.remarks = tuple(remarks)
 
     @property
     def seconds(self) -> float:
@@ -42,6 +44,7 @@ class Profile:
         lines = [f"{self.name}: {total * 1e6:.1f} µs", "      µs     %"]
         for statement, seconds in self.rows:
             lines.append(f"{seconds * 1e6:8.1f} {100 * seconds / total:5.1f}  {statement}")
+        lines += [remark.text for remark in self.remarks]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -62,7 +65,10 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
     Returns
     -------
     Profile
-        Prints as a table; its `rows` are pairs of a statement and its seconds.
+        Prints as a table; its `rows` are pairs of a statement and its seconds. Its `remarks` name
+        what runs slower than as machine code: loops whose steps Python runs, operations that are
+        left to NumPy, lines beyond the compile budget, and what `vmap` runs for one example after
+        the other. Each has an `operation`, and a `text` with the reason and what to write instead.
 
     Raises
     ------
@@ -103,7 +109,8 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
         run(*copies)
         times.append([after - before for before, after in itertools.pairwise(clock.ticks)])
     medians = [statistics.median(column) for column in zip(*times, strict=True)]
-    return Profile(name, [Row(*pair) for pair in zip(statements, medians, strict=True)])
+    rows = [Row(*pair) for pair in zip(statements, medians, strict=True)]
+    return Profile(name, rows, built.signature.remarks)
 
 
 class _Clock:

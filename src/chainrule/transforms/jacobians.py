@@ -16,7 +16,7 @@ from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
 from chainrule.transforms.arguments import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
-from chainrule.transforms.vmap.vmap import vmap
+from chainrule.transforms.vmap.vmap import vmap_for
 
 __all__ = ["hessian", "jacobian"]
 
@@ -81,7 +81,7 @@ def jacobian(
         _, aux = split_aux("jacobian", function, call.value(), has_aux)
         outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
-        blocks = iter(_blocks(call, count, mode))
+        blocks = iter(_blocks(call, count, mode, function))
         found = pytree.map_leaves(
             outputs,
             lambda leaf: (
@@ -134,35 +134,35 @@ def hessian(
     return jacobian(grad(function, argnums), argnums, mode=mode)
 
 
-def _blocks(call: FunctionCall, count: int, mode: str | None) -> list[list[Tensor]]:
+def _blocks(call: FunctionCall, count: int, mode: str | None, function: Any) -> list[list[Tensor]]:
     """Return the blocks of the first `count` outputs: for each output, one for each input."""
     outputs = call.outputs[:count]
     columns, rows = (sum(x.numel() for x in xs) for xs in (call.inputs, outputs))
     if mode == "forward" or (mode is None and columns < rows):
         try:
-            return _by_columns(call, outputs)
+            return _by_columns(call, outputs, function)
         except MissingRuleError:
             if mode is not None:
                 raise
-    return _by_rows(call, outputs)
+    return _by_rows(call, outputs, function)
 
 
-def _by_rows(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
+def _by_rows(call: FunctionCall, outputs: list[Tensor], function: Any) -> list[list[Tensor]]:
     check_real("jacobian", outputs, "outputs")
     blocks = []
     for index, out in enumerate(outputs):
-        found = _for_unit_vectors(functools.partial(_row, call, index), out)
+        found = _for_unit_vectors(functools.partial(_row, call, index), out, function)
         blocks.append(
             [row.reshape((*out.shape, *x.shape)) for row, x in zip(found, call.inputs, strict=True)]
         )
     return blocks
 
 
-def _by_columns(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
+def _by_columns(call: FunctionCall, outputs: list[Tensor], function: Any) -> list[list[Tensor]]:
     check_real("jacobian", call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
     for index, x in enumerate(call.inputs):
-        found = _for_unit_vectors(functools.partial(_column, call, index), x)
+        found = _for_unit_vectors(functools.partial(_column, call, index), x, function)
         for block, columns, out in zip(blocks, found, outputs, strict=False):
             last = columns.movedim(0, -1) if x.ndim else columns[0]
             block.append(last.reshape((*out.shape, *x.shape)))
@@ -177,10 +177,15 @@ def _column(call: FunctionCall, index: int, unit: Tensor) -> list[Tensor]:
     return call.jvp([unit if i == index else None for i in range(len(call.inputs))])
 
 
-def _for_unit_vectors(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:
-    """Return a linear function's results for all unit vectors of the shape of `x`, stacked."""
+def _for_unit_vectors(
+    linear: Callable[[Tensor], list[Tensor]], x: Tensor, function: Any
+) -> list[Tensor]:
+    """Return a linear function's results for all unit vectors of the shape of `x`, stacked.
+
+    `function` is the user's, whose derivative it is.
+    """
     if x.numel() == 1:
-        return [found.unsqueeze(0) for found in function(TENSOR_XP.ones_like(x.detach()))]
+        return [found.unsqueeze(0) for found in linear(TENSOR_XP.ones_like(x.detach()))]
     units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))
-    found: list[Tensor] = vmap(function)(units)
+    found: list[Tensor] = vmap_for("jacobian", function, linear, units)
     return found

@@ -217,6 +217,7 @@ def test_cheap_programs_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ("def loop(" in compiled.source_native) is expected
 
 
+@pytest.mark.filterwarnings("ignore::chainrule.PerformanceWarning")
 @pytest.mark.parametrize(("seconds", "loops"), [("0.003", 0), ("0.012", 1), ("", 2)])
 def test_the_time_of_compiling_is_limited(
     seconds: str, loops: int, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from typing import Any
 from chainrule import pytree
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.remarks import Remark
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import ndarray
 from chainrule.compiler.tracing.found import Found
@@ -22,11 +23,16 @@ _array = SLOTS["_array"]
 class Signature(dict[str, str]):
     """Description of each object that a program depends on, by its name.
 
-    Prints as lines. `changes` compares two signatures.
+    Prints as lines. `changes` compares two signatures. `remarks` names what runs slower than as
+    machine code, or for one example of a `vmap` after the other: each has an `operation`, and a
+    `text` with reason and mend.
     """
 
+    remarks: tuple[Remark, ...] = ()
+
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {text}" for name, text in self.items())
+        lines = [f"{name}: {text}" for name, text in self.items()]
+        return "\n".join([*lines, *(remark.text for remark in self.remarks)])
 
     def changes(self, before: Signature) -> list[str]:
         """Return a sentence for each difference from an earlier signature."""

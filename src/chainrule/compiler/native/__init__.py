@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.autograd.remarks import STRICT, Remark
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import defined, runner
 from chainrule.compiler.ir.program import Program, every_op
@@ -19,7 +20,8 @@ from chainrule.compiler.native.gemm import Product, gemm_namespace, lower_produc
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP_NAME
-from chainrule.compiler.native.lowering import lower_loops, lower_one_hots
+from chainrule.compiler.native.lowering import Budget, lower_loops, lower_one_hots
+from chainrule.compiler.native.missed import budget_remark, numpy_calls, python_loops
 from chainrule.compiler.native.small_groups import count_calls
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.native.whole_program import numpy_runner, whole_function
@@ -30,11 +32,12 @@ Statements = tuple[Source, dict[str, Any]]
 
 
 class Native(NamedTuple):
-    """A program as a function of input arrays that runs machine code."""
+    """A program as a function of input arrays that runs machine code, as far as it has some."""
 
     run: Run
     text: str  # source of all that is compiled; empty if NumPy runs
     statements: Callable[[], Statements | None]  # None for a single function
+    remarks: list[Remark]  # on what has no machine code
 
 
 def native(program: Program) -> Native:
@@ -42,7 +45,12 @@ def native(program: Program) -> Native:
     if not jit.is_installed():
         jit.llvm()  # raises with the install command
     program = lower_one_hots(program)
-    return _lazy(_emit_whole(program) or _emit_parts(_partition(program)), None, program)
+    whole = _emit_whole(program)
+    if whole is not None:
+        return _lazy(whole, None, program, [])
+    lowered = _partition(program)
+    remarks = [*_missed(program, lowered, 0), *numpy_calls(program, lowered.program)]
+    return _lazy(_emit_parts(lowered), None, program, remarks)
 
 
 def native_if_faster(program: Program, source: Source) -> Native:
@@ -51,18 +59,39 @@ def native_if_faster(program: Program, source: Source) -> Native:
     Otherwise, and if LLVM fails, the NumPy source runs.
     """
     fallback = runner(source)
-    as_numpy = Native(fallback, "", lambda: (source, {}))
-    if not jit.is_installed():
-        return as_numpy
+    as_numpy = Native(fallback, "", lambda: (source, {}), [])
     program = lower_one_hots(program)
-    if count_calls(program.ops) >= _MIN_CALLS:
+    pays = count_calls(program.ops) >= _MIN_CALLS
+    if not jit.is_installed():
+        return as_numpy._replace(remarks=[*_uninstalled(program)]) if pays else as_numpy
+    if pays:
         small = _emit_whole(program)
         if small is not None:
-            return _lazy(small, as_numpy, program)
+            return _lazy(small, as_numpy, program, [])
     lowered = _partition(program)
-    return (
-        as_numpy if lowered.work < _MIN_ELEMENTS else _lazy(_emit_parts(lowered), as_numpy, program)
-    )
+    remarks = _missed(program, lowered, _MIN_CALLS) if pays or lowered.would_pay else []
+    if lowered.pays:
+        return _lazy(_emit_parts(lowered), as_numpy, program, remarks)
+    return as_numpy._replace(remarks=remarks)
+
+
+def _missed(program: Program, lowered: _Lowered, min_calls: int) -> list[Remark]:
+    """Return remarks on the loops that Python runs, and on what lies beyond the budget."""
+    found = [*python_loops(program, lowered.program, min_calls)]
+    if lowered.budget.beyond:
+        found.append(budget_remark(lowered.budget.beyond, lowered.budget.beyond_lines))
+    return found
+
+
+def _uninstalled(program: Program) -> Iterator[Remark]:
+    """Yield a remark on each loop that Python runs since LLVM is not installed."""
+    for op in program.ops:
+        if op.regions and count_calls([op]) >= _MIN_CALLS:
+            text = (
+                "Python runs the steps of a loop, since machine code needs llvmlite: pip install "
+                "'chainrule[native]', or backend='numpy'"
+            )
+            yield Remark(op.function, text, is_told=False)
 
 
 class _Emitted(NamedTuple):
@@ -93,18 +122,21 @@ def _emit_whole(program: Program) -> _Emitted | None:
     return _Emitted(text, [code], lambda functions: make(functions[0]), lambda _: None)
 
 
-def _lazy(emitted: _Emitted, fallback: Native | None, program: Program) -> Native:
+def _lazy(
+    emitted: _Emitted, fallback: Native | None, program: Program, remarks: list[Remark]
+) -> Native:
     """Return a program whose first call loads or compiles the machine code."""
     chosen: list[Native] = []
+    is_strict = STRICT.get()
 
     def choose() -> Native:
         if not chosen:
             try:
                 functions = [code.function() for code in emitted.codes]
                 run = emitted.make(functions)
-                found = Native(run, emitted.text, lambda: emitted.statements(functions))
+                found = Native(run, emitted.text, lambda: emitted.statements(functions), remarks)
             except Exception as error:
-                if fallback is None:
+                if fallback is None or is_strict:
                     raise
                 if jit.is_usable():
                     text = f"{program.name} runs as NumPy calls, since LLVM says: {error}"
@@ -116,7 +148,7 @@ def _lazy(emitted: _Emitted, fallback: Native | None, program: Program) -> Nativ
     def run(*arrays: Any) -> Any:
         return (chosen[0] if chosen else choose()).run(*arrays)
 
-    return Native(run, emitted.text, lambda: choose().statements())
+    return Native(run, emitted.text, lambda: choose().statements(), remarks)
 
 
 class _Lowered(NamedTuple):
@@ -125,6 +157,7 @@ class _Lowered(NamedTuple):
     program: Program
     loops: list[Loop]
     products: dict[str, Product]
+    budget: Budget
 
     @property
     def work(self) -> int:
@@ -134,12 +167,25 @@ class _Lowered(NamedTuple):
         loops = sum(loop.work for loop in self.loops)
         return loops + products // _MULTIPLIES_PER_ELEMENT + scattered
 
+    @property
+    def pays(self) -> bool:
+        """Whether the machine code saves more than it takes to compile."""
+        calls: int = sum(loop.calls for loop in self.loops)
+        return self.work >= _MIN_ELEMENTS or calls >= _MIN_CALLS
+
+    @property
+    def would_pay(self) -> bool:
+        """Whether that holds with what is beyond the budget."""
+        beyond = self.budget.beyond
+        work: int = self.work + sum(v.size for op in beyond for v in op.outs)
+        return self.pays or work >= _MIN_ELEMENTS
+
 
 def _partition(program: Program) -> _Lowered:
     """Return a program with its loops and products lowered to calls."""
-    fused, loops = lower_loops(program)
+    fused, loops, budget = lower_loops(program)
     lowered, products = lower_products(fused)
-    return _Lowered(lowered, loops, products)
+    return _Lowered(lowered, loops, products, budget)
 
 
 def _emit_parts(lowered: _Lowered) -> _Emitted:

@@ -18,6 +18,18 @@ class UnfitError(Exception):
     """A program is too large, or has operations without native code."""
 
 
+class LargeError(UnfitError):
+    """Arrays are so large that NumPy and the BLAS are as fast."""
+
+
+class BudgetError(UnfitError):
+    """A function would take long to compile: it has so many lines."""
+
+    def __init__(self, lines: int) -> None:
+        super().__init__("the function would take long to compile")
+        self.lines = lines
+
+
 class Layout:
     """Assigns addresses to values, and generates the code that moves them."""
 
@@ -44,7 +56,9 @@ class Layout:
 
     def parameter(self, value: Value, stem: str = "in") -> str:
         """Add an argument that holds a value; return its name."""
-        if value.dtype not in CODES or not 0 < value.size <= _MAX_ELEMENTS:
+        if value.size > _MAX_ELEMENTS:
+            raise LargeError(f"{value} is large")
+        if value.dtype not in CODES or not value.size:
             raise UnfitError(f"{value} cannot be an argument of a small program")
         name = self.names.another(f"{value.hint or 'x'}_{stem}")
         self.addresses[value] = Address(name, "")
@@ -67,7 +81,7 @@ class Layout:
         found = self.addresses[value] = Address(f"memory_{code}", f"u8({self.sizes[code]})")
         self.sizes[code] += -(-value.size // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
         if sum(self.sizes.values()) > _MAX_ELEMENTS:
-            raise UnfitError("the program is large")
+            raise LargeError("the program is large")
         return found
 
     def allocate_reduction(

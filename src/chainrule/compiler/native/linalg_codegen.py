@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from chainrule.compiler.ir.program import Op, Shape, Value
 from chainrule.compiler.native.indexing_codegen import Operands, contiguous, nested
-from chainrule.compiler.native.layout import UnfitError
+from chainrule.compiler.native.layout import LargeError, UnfitError
 from chainrule.compiler.native.loop_nest import INDICES, Memory
 from chainrule.compiler.native.scalar_codegen import CODES
 
@@ -66,8 +66,10 @@ class LinearAlgebra(Operands):
 
     def _copied(self, x: Value, to: Value) -> Iterator[str]:
         """Copy matrices, broadcast over the stack, to a value."""
-        if not 0 < x.shape[-2] <= MAX_MATRIX or CODES.get(x.dtype, "")[:1] != "f":
-            raise UnfitError("a large matrix, or one of another type")
+        if x.shape[-2] > MAX_MATRIX:
+            raise LargeError("a large matrix")
+        if not x.shape[-2] or CODES.get(x.dtype, "")[:1] != "f":
+            raise UnfitError("a matrix of another type")
         if len(to.shape) > len(INDICES):
             raise UnfitError("a stack with many axes")
         address = self.layout.allocate(to)

@@ -39,6 +39,7 @@ class Loop(NamedTuple):
     outs: tuple[Value, ...]
     over: tuple[int | None, ...]  # the input that each output may overwrite
     work: int  # number of elements computed by its operations
+    calls: int = 0  # number of NumPy calls that it replaces, if these matter
     checked: Program | None = None  # what NumPy computes if the loop reports that it cannot
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, find_groups
 from chainrule.compiler.native.jit import max_lines
+from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.native.small_groups import small_function, small_runs
@@ -19,18 +20,26 @@ from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
 
-def lower_loops(program: Program) -> tuple[Program, list[Loop]]:
-    """Return a program that calls loops, and the loops."""
+def lower_loops(program: Program) -> tuple[Program, list[Loop], Budget]:
+    """Return a program that calls loops, the loops, and what their lines were taken from."""
     names = (f"{program.name}_{i}" for i in itertools.count(1))
-    return _Lowering(program, {}, names, _Budget(max_lines())).lower()
+    budget = Budget(max_lines())
+    return *_Lowering(program, {}, names, budget).lower(), budget
 
 
-class _Budget:
-    """The number of source lines that may still be compiled."""
+class Budget:
+    """The number of source lines that may still be compiled, and what lies beyond."""
 
     def __init__(self, lines: int) -> None:
         self.lines = lines
         self.known: set[str] = set()
+        self.beyond: list[Op] = []
+        self.beyond_lines = 0
+
+    def leave(self, groups: Iterable[FusionGroup], lines: int) -> None:
+        """Note groups whose function has too many lines."""
+        self.beyond += [op for group in groups for _, op in group.ops]
+        self.beyond_lines += lines
 
     def allows(self, text: str) -> bool:
         """Return whether a function can be compiled, too; equal ones are compiled once."""
@@ -47,7 +56,7 @@ class _Lowering:
         program: Program,
         constants: dict[Value, Any],
         names: Iterator[str],
-        budget: _Budget,
+        budget: Budget,
     ) -> None:
         self.program, self.names, self.budget = program, names, budget
         self.constants = {**constants, **program.constants}
@@ -101,7 +110,7 @@ class _Lowering:
         regions = tuple(region for region, _ in parts)
         times = op.kwargs.get("length", 1)
         loops = [
-            loop._replace(work=loop.work * times)
+            loop._replace(work=loop.work * times, calls=loop.calls * times)
             for _, region_loops in parts
             for loop in region_loops
         ]
@@ -112,11 +121,19 @@ class _Lowering:
         """Return the functions of runs of small groups."""
         found = {}
         for run in small_runs(self.groups, self.accesses):
-            function = small_function(
-                run, self.groups, self.program, self.accesses, next(self.names)
-            )
-            if function is not None and self.budget.allows(function.text):
+            try:
+                function = small_function(
+                    run, self.groups, self.program, self.accesses, next(self.names)
+                )
+            except BudgetError as reason:
+                self.budget.leave(run, reason.lines)
+                continue
+            except UnfitError:
+                continue
+            if self.budget.allows(function.text):
                 found[tuple(run)] = function
+            else:
+                self.budget.leave(run, function.text.count("\n"))
         return found
 
     def _loops(self, covered: set[FusionGroup]) -> dict[FusionGroup, Loop]:
@@ -135,6 +152,9 @@ class _Lowering:
         for group, loop in loops.items():
             benefit[loop.text] += len(group.ops) * CALL_ELEMENTS + loop.work
         kept = {text for text, _ in benefit.most_common() if self.budget.allows(text)}
+        for group, loop in loops.items():
+            if loop.text not in kept:
+                self.budget.leave([group], loop.text.count("\n"))
         return {group: loop for group, loop in loops.items() if loop.text in kept}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
@@ -83,19 +84,18 @@ def _is_supported(op: Op, accesses: Accesses) -> bool:
         )
     if loop_shape(op, scalar_or_libm) is not None:
         return True
-    return op.function in WRITERS and _is_writable(op, accesses)
+    return op.function in WRITERS and why_unfit(op, accesses.constants) is None
 
 
-def _is_writable(op: Op, accesses: Accesses) -> bool:
-    """Return whether an operation alone can be a function."""
-    constants = accesses.constants
+def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
+    """Return the reason why an operation alone can't be a function, None if it can."""
     inputs = [v for v in dict.fromkeys(op.inputs) if v not in constants or constants[v].ndim]
     numbers = {v: constants[v] for v in op.inputs if v in constants and v not in inputs}
     try:
         function_of(Program("part", inputs, numbers, [op], list(op.outs), []))
-    except UnfitError:
-        return False
-    return True
+    except UnfitError as reason:
+        return reason
+    return None
 
 
 def small_function(
@@ -104,17 +104,14 @@ def small_function(
     program: Program,
     accesses: Accesses,
     name: str,
-) -> Loop | None:
-    """Return a run of groups as one function, None if that is not supported."""
+) -> Loop:
+    """Return a run of groups as one function; raise UnfitError if that is not supported."""
     subprogram = _Subprogram(run, groups, program, accesses).program(name)
     over = _in_place_outputs(subprogram, program)
-    try:
-        function = function_of(subprogram, over)
-        if function.is_checked and over:  # NumPy may have to compute from the inputs again
-            over = {}
-            function = function_of(subprogram)
-    except UnfitError:
-        return None
+    function = function_of(subprogram, over)
+    if function.is_checked and over:  # NumPy may have to compute from the inputs again
+        over = {}
+        function = function_of(subprogram)
     order = {value: i for i, value in enumerate(subprogram.inputs)}
     return Loop(
         name,
@@ -127,6 +124,7 @@ def small_function(
         tuple(subprogram.outputs),
         tuple([order[over[out]] if out in over else None for out in subprogram.outputs]),
         sum(v.size for op in subprogram.ops for v in op.outs),
+        count_calls(op for op in subprogram.ops if not accesses.is_view(op)),
         subprogram if function.is_checked else None,
     )
 

@@ -13,7 +13,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 from chainrule.compiler.native.fusion_groups import find_groups
 from chainrule.compiler.native.indexing_codegen import Indexing, contiguous
-from chainrule.compiler.native.layout import Layout, UnfitError
+from chainrule.compiler.native.layout import LargeError, Layout, UnfitError
 from chainrule.compiler.native.linalg_codegen import LinearAlgebra
 from chainrule.compiler.native.loop_codegen import generate_loop_lines
 from chainrule.compiler.native.loop_nest import Address, Memory
@@ -56,7 +56,7 @@ class _Statements(Indexing, LinearAlgebra):
                     yield from self._op(op)
                 continue
             if math.prod(group.shape) > MAX_ELEMENTS:
-                raise UnfitError("a large loop")
+                raise LargeError("a large loop")
             stored = group.stored(self.results, readers)
             yield from generate_loop_lines(group, self.accesses, stored, self.layout)
 
@@ -86,7 +86,7 @@ class _Statements(Indexing, LinearAlgebra):
             raise UnfitError("a stack of products")
         rows, inner, columns = (*a.shape[:-1], 1)[0], a.shape[-1], (*b.shape[1:], 1)[0]
         if rows * inner * columns > MAX_MULTIPLIES:
-            raise UnfitError("a large product")
+            raise LargeError("a large product")
         left, right = self._matrix(a, len(a.shape) == 1), self._matrix(b, False)
         address = self.layout.allocate(op.out)
         x = self._element(left, "ik")

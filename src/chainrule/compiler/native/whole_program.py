@@ -17,7 +17,7 @@ from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.jit import max_lines
-from chainrule.compiler.native.layout import Layout, UnfitError
+from chainrule.compiler.native.layout import BudgetError, Layout
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.statement_codegen import statement_lines
@@ -56,7 +56,7 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     for value in program.results():
         lines += layout.copy_lines(value, accesses, layout.address(over.get(value) or next(new)))
     if len(lines) > max_lines():
-        raise UnfitError("the function would take long to compile")
+        raise BudgetError(len(lines))
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
     constants = layout.constants
     heads = [*parameters, *(layout.address(v).array for v in constants), *names]

@@ -12,12 +12,13 @@ import math
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
+from chainrule.autograd.remarks import STRICT, Told
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
@@ -32,6 +33,14 @@ def _all(data: Array) -> Array:
     return data
 
 
+class Owner(NamedTuple):
+    """The transform and function of a run, without the function: the graph must not keep it."""
+
+    title: str
+    told: Told
+    strict: bool
+
+
 class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
@@ -39,10 +48,12 @@ class Level:
     vmap has batched.
     """
 
-    __slots__ = ("count", "depth", "outer", "finished")
+    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict")
 
-    def __init__(self, count: int, outer: Take) -> None:
+    def __init__(self, count: int, outer: Take, owner: Owner) -> None:
         self.count = count
+        self.owner = owner
+        self.strict = owner.strict or STRICT.get()  # also for backward passes that run later
         self.depth = next(_depths)
         self.outer = outer
         self.finished = False  # the function has returned; backward passes may still run

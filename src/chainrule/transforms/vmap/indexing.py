@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from chainrule.backend import is_basic_index
+from chainrule.backend import is_basic_index, is_known
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
@@ -16,6 +17,7 @@ from chainrule.transforms.vmap.namespace import (
     data_of,
     inner_xp,
     is_array,
+    is_batched,
     loop_over_batch,
     pad_rank,
     rule,
@@ -52,14 +54,27 @@ def _set_item(level: Level, name: str, x: BatchedArray, key: Any, value: Any) ->
             data = data[:, 0]
         x.data[region] = pad_rank(data, rank)
         return
-    if any(isinstance(part, BatchedArray) for part in _parts(key)):
+    if any(is_batched(level, part) and part.data.shape[0] > 1 for part in _parts(key)):
         x.materialize()
+    value = value if is_array(value) else np.asarray(value)
+    own = isinstance(x.data, np.ndarray) and isinstance(data_of(level, value), np.ndarray)
+    target = _Target(level, x.data, value, key) if own else None
+    if target is not None and target.places is not None:
+        target.part()[target.places] = target.value  # a view
+        return
+    found = _write(level, "assign_at", x.data, value, key)
+    if found is None:
+        _write_each(level, x, key, value)
+    else:
+        x.data[...] = found
 
+
+def _write_each(level: Level, x: BatchedArray, key: Any, value: Any) -> None:
     def write(target: Array, value: Array, *key: Any) -> Array:
         target[key] = value
         return np.zeros(())
 
-    loop_over_batch(level, write, x, value, *_parts(key))
+    loop_over_batch(level, write, x, value, *_parts(key), title="setitem")
 
 
 class _IndexedAxes:
@@ -82,12 +97,18 @@ class _IndexedAxes:
 
 
 def _integer_axes(level: Level, key: Any, shape: Shape) -> _IndexedAxes | None:
-    """Return the axes of an index of integers; None for masks, which consume several axes."""
+    """Return the axes of an index of integers; None for masks that differ between examples."""
+    parts: list[Any] = []
     for part in _parts(key):
         found = part if is_array(part) else np.asarray(part) if isinstance(part, list) else None
-        if found is not None and found.dtype.kind == "b":
+        if found is None or found.dtype.kind != "b":
+            parts.append(part)
+            continue
+        mask = data_of(level, found)
+        if mask.shape[0] != 1 or mask.ndim == 1 or not is_known(mask):
             return None
-    return _IndexedAxes(key, shape)
+        parts += np.nonzero(np.asarray(mask[0]))
+    return _IndexedAxes(tuple(parts), shape)
 
 
 def _positions(level: Level, axes: _IndexedAxes, count: int) -> tuple[list[Array], int]:
@@ -100,10 +121,13 @@ def _positions(level: Level, axes: _IndexedAxes, count: int) -> tuple[list[Array
 
 def _indexed_axes_first(data: Array, axes: _IndexedAxes) -> Array:
     """Return `data` with the indexed axes right behind the batch axis."""
-    xp = inner_xp(data)
-    order = [0, *[i + 1 for i in axes.indexed]]
-    order += [i for i in range(data.ndim) if i not in order]
-    return xp.permute_dims(data, tuple(order))
+    return inner_xp(data).permute_dims(data, _order(data.ndim, axes))
+
+
+def _order(ndim: int, axes: _IndexedAxes) -> tuple[int, ...]:
+    """Return the order of axes in which the indexed ones follow the batch axis."""
+    front = [0, *[i + 1 for i in axes.indexed]]
+    return (*front, *[i for i in range(ndim) if i not in front])
 
 
 @rule("index")
@@ -177,28 +201,98 @@ def _add_at(level: Level, name: str, base: Any, value: Any, *, key: Any) -> Any:
     return base + _index_add(level, "index_add", value, shape=base.shape, key=key)
 
 
-@rule("assign_at")
-def _assign_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
-    if not is_basic_index(key):
-        return loop_over_batch(level, name, base, value, key)
+@rule("assign_at", "maximum_at", "minimum_at")
+def _write_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
     data, written = data_of(level, base), data_of(level, value)
-    if written.shape[0] not in (1, data.shape[0]):
+    datas = [written, *[data_of(level, part) for part in _parts(key) if is_array(part)]]
+    if any(each.shape[0] not in (1, data.shape[0]) for each in datas):
         data = broadcast_batch(level, data)
-    region = (slice(None), *_parts(key))
-    rank = np.broadcast_to(np.empty(()), data.shape)[region].ndim
-    found = inner_xp(data, written).assign_at(data, pad_rank(written, rank), region)
+    found = _write(level, name, data, value, key)
+    if found is None:
+        return loop_over_batch(level, name, base, value, key=key)
     return batched(level, found)
+
+
+def _write(level: Level, name: str, data: Array, value: Any, key: Any) -> Array | None:
+    """Return data with a value written at a key of each example; None if that takes a loop."""
+    written = data_of(level, value)
+    xp = inner_xp(data, written)
+    combine = functools.partial(_combined, xp, name)
+    if is_basic_index(key):
+        region = (slice(None), *_parts(key))
+        rank = np.broadcast_to(np.empty(()), data.shape)[region].ndim
+        return combine(data, pad_rank(written, rank), region)
+    target = _Target(level, data, value, key)
+    if target.places is not None:
+        found = combine(target.part(), target.value, target.places)
+        found = xp.permute_dims(found, tuple(np.argsort(target.order).tolist()))
+        return xp.assign_at(data, found, target.region)
+    if len(_parts(key)) > 1 or name != "assign_at" or written.ndim > 1:
+        return None
+    mask = data_of(level, _parts(key)[0])
+    mask = mask[(..., *(None,) * (data.ndim - mask.ndim))]
+    return inner_xp(mask, data, written).where(mask, pad_rank(written, data.ndim), data)
+
+
+class _Target:
+    """The region of data that an index of integers selects, and the value that is written to it.
+
+    `part` has the indexed axes behind the batch axis, and `value` fits its elements at `places`,
+    which is None for a mask that differs between examples.
+    """
+
+    def __init__(self, level: Level, data: Array, value: Any, key: Any) -> None:
+        self.data = data
+        self.places: tuple[Array, ...] | None = None
+        axes = _integer_axes(level, key, data.shape[1:])
+        if axes is None:
+            return
+        self.region = (slice(None), *axes.basic)
+        ndim = np.broadcast_to(np.empty(()), data.shape)[self.region].ndim
+        self.order = _order(ndim, axes)
+        places, extra = _positions(level, axes, data.shape[0])
+        self.places = tuple(places)
+        rank, value = ndim - len(axes.indexed) + extra, data_of(level, value)
+        while value.ndim > rank and value.shape[1] == 1:  # NumPy drops leading axes of length 1
+            value = value[:, 0]
+        self.value = _move_axes(pad_rank(value, rank), 1 + axes.to, 1, extra)
+
+    def part(self) -> Array:
+        """Return the region, as a view of data if that is an array of NumPy."""
+        return inner_xp(self.data).permute_dims(self.data[self.region], self.order)
+
+
+def _combined(xp: Any, name: str, base: Array, value: Array, key: Any) -> Array:
+    """Call `assign_at`, or a function like it whose key is a keyword."""
+    function = getattr(xp, name)
+    return function(base, value, key) if name == "assign_at" else function(base, value, key=key)
 
 
 @rule("lasting")
 def _lasting(level: Level, name: str, key: Any, shape: Shape) -> Any:
+    axes = None if is_basic_index(key) else _integer_axes(level, key, shape)
+    if axes is None:
+        return _lasting_of_each(level, key, shape)
+    counts = [data_of(level, part).shape[0] for part in axes.arrays if is_array(part)]
+    count = max(counts, default=1)
+    places, extra = _positions(level, axes, count)
+    part = np.broadcast_to(np.empty(()), (count, *shape))[(slice(None), *axes.basic)]
+    sizes = tuple([part.shape[i] for i in _order(part.ndim, axes)])
+    found = inner_xp(*places).lasting(tuple(places), sizes)
+    if found is None:
+        ends = np.broadcast_shapes(*[place.shape for place in places])
+        found = np.ones((*ends, *sizes[1 + len(axes.indexed) :]), bool)
+    return batched(level, _move_axes(found, 1, 1 + axes.to, extra))
+
+
+def _lasting_of_each(level: Level, key: Any, shape: Shape) -> Any:
     def one(*key: Any) -> Any:
         found = inner_xp(*[part for part in key if is_array(part)]).lasting(key, shape)
         if found is None:
             found = np.ones(np.broadcast_to(np.empty(()), shape)[key].shape, bool)
         return found
 
-    return loop_over_batch(level, one, *_parts(key))
+    return loop_over_batch(level, one, *_parts(key), title="setitem")
 
 
 @rule("diagonal")

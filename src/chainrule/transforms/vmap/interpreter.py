@@ -14,7 +14,7 @@ from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 from chainrule.interrupts import T, call_then
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
-from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner, copy_batch_major
 from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
-        self.level = Level(count, _identity if self.outer is None else self.outer.array)
+        outer = _identity if self.outer is None else self.outer.array
+        self.level = Level(count, outer, owner)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 

@@ -16,8 +16,11 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.intercept import INTERCEPTOR
+from chainrule.autograd.location import here
+from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
+from chainrule.errors import MissingRuleError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
 Array = Any
@@ -98,7 +101,7 @@ def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
     except IndexError:
         if found is not loop_over_batch:
             # Raise the error of one example, whose text has the right dimensions.
-            loop_over_batch(level, _METHODS.get(name, name), *args, **settings)
+            _loop(level, _METHODS.get(name, name), *args, **settings)
         raise
 
 
@@ -213,10 +216,57 @@ def view(level: Level, x: Any, take: Take) -> Any:
     return x.make_view(take) if is_batched(level, x) else batched(level, take(data_of(level, x)))
 
 
-def loop_over_batch(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
+def loop_over_batch(
+    level: Level, name: str | Rule, *args: Any, title: str = "", **settings: Any
+) -> Any:
     """Call a function for each example in turn: right for every function, but slow."""
-    leaves = [leaf for _, leaf in pytree.leaves((args, settings))]
-    count = max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)
+    if _loop_count(level, args, settings) > 1:
+        _tell_of_loop(level, title or str(getattr(name, "__name__", name)))
+    return _loop(level, name, *args, **settings)
+
+
+def _loop_count(level: Level, *arguments: Any) -> int:
+    """Return the number of examples that differ in the arguments."""
+    leaves = [leaf for _, leaf in pytree.leaves(arguments)]
+    return max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)
+
+
+def _tell_of_loop(level: Level, operation: str) -> None:
+    """Warn of a loop over the examples, or raise if the level is strict."""
+    location = here()
+    line = "" if location is None else f", at {location}"
+    text = (
+        f"{level.owner.title}: {operation} runs for each of {level.count} "
+        f"examples in turn, since it has no batching rule{line}: {_mend_of(operation)}"
+    )
+    if level.strict:
+        raise MissingRuleError(f"strict=True: {text}")
+    remark = Remark(operation, text)
+    note(remark)
+    tell(remark, level.owner.told)
+
+
+def _mend_of(operation: str) -> str:
+    """Return what to write in the place of an operation."""
+    if operation.startswith("random."):
+        return "draw outside of vmap, for all examples at once, and pass the numbers as an argument"
+    found = _MENDS.get(operation.rpartition(".")[2])
+    return found or "call it outside of vmap, on all examples, or compute it from other operations"
+
+
+_MENDS = {
+    "searchsorted": "search in a sequence that all examples share, or count the smaller elements, "
+    "as in (sequence < value[..., None]).sum(-1)",
+    "histogram": "add ones at bucketize(x, edges) by scatter_add, which has a rule",
+    "isin": "write (x[..., None] == values).any(-1)",
+    "index": "write where(mask, x, 0) instead of x[mask]",
+    "setitem": "write where(mask, values, x) with values of the shape of x",
+    "assign_at": "write where(mask, values, x) with values of the shape of x",
+}
+
+
+def _loop(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
+    count = _loop_count(level, args, settings)
     outs = []
     for i in range(max(count, 1)):
         some, named = pytree.map_leaves((args, settings), functools.partial(_example, level, i))
@@ -267,11 +317,25 @@ def _array_ufunc(self: BatchedArray, ufunc: Any, method: str, *inputs: Any, **se
     else:
         level = deepest_level(inputs, settings)
         assert level is not None
-        found = loop_over_batch(level, getattr(ufunc, method), *inputs, **settings)
+        found = _ufunc_method(level, ufunc, method, *inputs, **settings)
     if target is None:
         return found
     target[...] = found
     return target
+
+
+def _ufunc_method(
+    level: Level, ufunc: Any, method: str, x: Any, *rest: Any, **settings: Any
+) -> Any:
+    """Call `reduce`, `accumulate` and the like."""
+    data, axis = data_of(level, x), settings.get("axis", 0)
+    rank = data.ndim - 1
+    known = method == "accumulate" and not rest and type(data) is np.ndarray
+    if known and -rank <= axis < rank:
+        settings["axis"] = axis % rank + 1
+        return batched(level, ufunc.accumulate(data, **settings))
+    title = f"{ufunc.__name__}.{method}"
+    return loop_over_batch(level, getattr(ufunc, method), x, *rest, title=title, **settings)
 
 
 def _array_function(self: BatchedArray, function: Any, types: Any, args: Any, settings: Any) -> Any:

@@ -105,12 +105,33 @@ def _along_axis(level: Level, name: str, x: Any, *rest: Any, **settings: Any) ->
     default = -1 if name in ("sort", "argsort") else None
     rest, axis = _pop_axis(rest, 0, settings, default)
     data = data_of(level, x)
+    if name == "flip" and data.ndim == 1:
+        return x
     if data.ndim == 1 or (axis is None and name != "flip"):
         return loop_over_batch(level, name, x, *rest, axis=axis, **settings)
     return batched(
         level,
         inner_function(name, data)(data, *rest, axis=shift_axis(axis, data.ndim - 1), **settings),
     )
+
+
+@rule("partition", "argpartition")
+def _partition(level: Level, name: str, x: Any, kth: Any, axis: int = -1) -> Any:
+    data = data_of(level, x)
+    if data.ndim == 1:
+        return loop_over_batch(level, name, x, kth, axis)
+    axis = shift_axis(axis, data.ndim - 1)
+    return batched(level, inner_function(name, data)(data, kth, axis=axis))
+
+
+@rule("searchsorted")
+def _searchsorted(level: Level, name: str, x: Any, values: Any, *rest: Any, **settings: Any) -> Any:
+    sorted_data, order = data_of(level, x), settings.get("sorter")
+    if sorted_data.shape[0] > 1 or is_batched(level, order):  # a search for each example
+        return loop_over_batch(level, name, x, values, *rest, **settings)
+    data = data_of(level, values)
+    found = inner_function(name, sorted_data, data)
+    return batched(level, found(sorted_data[0], data, *rest, **settings))
 
 
 @rule("roll", "take", "repeat")
@@ -225,6 +246,11 @@ def _expand_dims(level: Level, name: str, x: Any, axis: int) -> Any:
     return _reshape(level, name, x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
+@rule("atleast_2d")
+def _at_least_2d(level: Level, name: str, x: Any) -> Any:
+    return _reshape(level, name, x, (1,) * (2 - x.ndim) + tuple(x.shape))
+
+
 @rule("squeeze")
 def _squeeze(level: Level, name: str, x: Any, axis: Any = None) -> Any:
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -306,7 +332,7 @@ def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
     return batched(level, level.outer(getattr(numpy_xp, name)(*args, **settings))[None])
 
 
-@rule("asarray", "array")
+@rule("asarray", "array", "ascontiguousarray")
 def _as_batched(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = None) -> Any:
     if isinstance(x, int):
         x = np.asarray(x, dtype)  # raises if it is out of range

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,21 @@ import numpy as np
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
+from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
-from chainrule.transforms.vmap.batched_array import BatchedArray, Level
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
-from chainrule.transforms.vmap.namespace import deepest_level, inner_xp, loop_over_batch
+from chainrule.transforms.vmap.namespace import (
+    align_ranks,
+    broadcast_batch,
+    deepest_level,
+    inner_xp,
+    loop_over_batch,
+)
 
 __all__ = [
     "vmap",
@@ -49,22 +57,35 @@ def draws_of(level: Level, randomness: str) -> Callable[..., Any]:
                     'vmap(randomness="same"): the draw depends on the example: say "different"'
                 )
             return once(generator, method, args, settings)
-        if method in _SHAPE_FIRST and deepest_level(args, settings) is None:
-            shape = args[0] if isinstance(args[0], tuple) else (args[0],)
-            drawn = once(generator, method, ((level.count, *shape), *args[1:]), settings)
-            return BatchedArray(level, drawn)
+        whole = _whole_batch(level, method, args, settings)
+        if whole is not None:
+            return BatchedArray(level, once(generator, method, whole, settings))
 
         def draw_example(index: Any, *args: Any) -> Any:
             return once(generator, method, args, settings)
 
         indices = BatchedArray(level, np.arange(level.count))
-        return loop_over_batch(level, draw_example, indices, *args)
+        name = method if isinstance(method, str) else getattr(method, "__name__", "draw")
+        return loop_over_batch(
+            level, draw_example, indices, *args, title=f"random.{name.lstrip('_')}"
+        )
 
     return draw
 
 
-_SHAPE_FIRST = ("random", "standard_normal")
-"""Methods whose first argument is a shape: one draw serves all examples."""
+def _whole_batch(level: Level, method: Any, args: Any, settings: Any) -> Any:
+    """Return the arguments of one draw for all examples, None if there is none."""
+    if method in _ELEMENTWISE:
+        return [broadcast_batch(level, data) for data in align_ranks(level, *args)]
+    shapes = [i for i, part in enumerate(args) if isinstance(part, tuple)]
+    if len(shapes) != 1 or deepest_level(args, settings) is not None:
+        return None
+    (at,) = shapes
+    return (*args[:at], (level.count, *args[at]), *args[at + 1 :])
+
+
+_ELEMENTWISE = ("poisson", "binomial")
+"""Methods that draw a number for each element of their arguments."""
 
 
 # --- vmap -----------------------------------------------------------------------------------------
@@ -75,6 +96,8 @@ def vmap(
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
+    *,
+    strict: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that applies `func` along a dimension of its arguments, all at once.
 
@@ -89,6 +112,8 @@ def vmap(
         Position of the mapped dimension in the results; None for a result that all examples share.
     randomness : "error", "different" or "same", default "error"
         Whether random numbers may be drawn: different for each example, or the same for all.
+    strict : bool, default False
+        Raise MissingRuleError where an operation would run for one example after the other.
 
     Returns
     -------
@@ -107,13 +132,20 @@ def vmap(
         depends on one, or draws random numbers while `randomness` is "error".
     InPlaceError
         If it writes to its arguments, or to a tensor from outside.
+    MissingRuleError
+        With `strict`, if an operation has no batching rule.
+
+    Warns
+    -----
+    PerformanceWarning
+        Once for each function and operation that has no batching rule, unless `strict`.
 
     Notes
     -----
     `func` runs once, on arrays that hold all examples and have the shape of one. Whatever doesn't
     depend on a mapped argument is computed once. `vmap` nests, with itself and with all other
     transforms: ``vmap(grad(loss), (None, 0))`` gives the gradient of each example. An operation
-    without a batching rule is called for each example in turn.
+    without a batching rule is called for each example in turn, with a warning that names it.
 
     Examples
     --------
@@ -138,7 +170,10 @@ def vmap(
             else (path, _as_tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
-        interpreter = VmapInterpreter(_batch_size(leaves, func))
+        outside = _CALLER.get()
+        caller, function = outside or ("vmap", func)
+        owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
+        interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
         inside = iter(
             [
                 leaf if dim is None else batch_tensor(interpreter.level, leaf, dim % leaf.ndim)
@@ -155,12 +190,28 @@ def vmap(
             ]
             return result, outs
 
-        draws = {sampling.WATCHER: draws_of(interpreter.level, randomness)}
-        result, outs = call_with(draws, interpreter.run, call)
+        variables: dict[ContextVar[Any], Any]
+        variables = {sampling.WATCHER: draws_of(interpreter.level, randomness)}
+        if strict:
+            variables[STRICT] = True
+        if outside is not None:
+            variables[_CALLER] = None
+        result, outs = call_with(variables, interpreter.run, call)
         following = iter(_with_own_memory(outs, interpreter.level))
         return pytree.map_leaves(result, lambda _: next(following))
 
-    return FunctionWrapper(mapped, func, Made(vmap, (func, in_dims, out_dims, randomness), {}))
+    settings = {"strict": True} if strict else {}
+    made = Made(vmap, (func, in_dims, out_dims, randomness), settings)
+    return FunctionWrapper(mapped, func, made)
+
+
+_CALLER: ContextVar[tuple[str, Any] | None] = ContextVar("chainrule vmap caller", default=None)
+"""The transform that calls vmap, and its function, in the place of ``("vmap", func)``."""
+
+
+def vmap_for(caller: str, function: Any, func: Callable[..., Any], *args: Any) -> Any:
+    """Call a function mapped over its arguments, for a transform of a user's function."""
+    return call_with({_CALLER: (caller, function)}, vmap(func), *args)
 
 
 def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
