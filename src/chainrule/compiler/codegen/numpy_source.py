@@ -201,6 +201,7 @@ class Source:
         augmented = _AUGMENTED.get(op.function)
         if augmented and shown[0] == memory and shown[1] != memory:
             return f"{memory} {augmented} {shown[1]}"
+        shown += [f"{key}={self.show(value)}" for key, value in op.kwargs.items()]
         return f"{op.function}({', '.join([*shown, f'out={memory}'])})"
 
     def _native_call(self, op: Op) -> str:
