@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from functools import cache
 from typing import Any
-
-import numpy as np
 
 from chainrule.primitives.primitive import applied, is_complex, linear, name_of
 
@@ -78,24 +77,23 @@ fft_c2c = linear("fft_c2c", _c2c_adjoint, forward=_c2c, label="FftC2CBackward0")
 
 
 @cache
-def _weights(size: int, n: int, doubled: float, dtype: str, dims: int) -> np.ndarray:
+def _weights(size: int, n: int, doubled: float) -> array[float]:
     """Return the weights of a half spectrum where an element may represent two of the full one.
 
-    Frequency 0, and n/2 where n is even, are alone. They are complex numbers, since NumPy converts
-    real ones at each product.
+    Frequency 0, and n/2 where n is even, are alone.
     """
-    weights = np.full((size, *(1,) * dims), doubled, dtype)
-    weights[0] = 1
+    weights = array("d", [doubled]) * size
+    weights[0] = 1.0
     if n % 2 == 0:
-        weights[-1] = 1
+        weights[-1] = 1.0
     return weights
 
 
 def _scale_doubled(xp: Any, spectrum: Array, axis: int, n: int, doubled: float) -> Array:
     """Return a half spectrum times `doubled` where an element represents two of the full one."""
-    dims = spectrum.ndim - 1 - axis
-    weights = _weights(spectrum.shape[axis], n, doubled, name_of(spectrum.dtype), dims)
-    return spectrum * xp.asarray(weights)
+    size, after = spectrum.shape[axis], spectrum.ndim - 1 - axis
+    weights = xp.asarray(_weights(size, n, doubled), dtype=spectrum.dtype)
+    return spectrum * (xp.reshape(weights, (size, *(1,) * after)) if after else weights)
 
 
 def _r2c(xp: Any, x: Array, *, axes: Axes, norm: str) -> Array:

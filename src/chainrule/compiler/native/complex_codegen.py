@@ -23,7 +23,7 @@ from chainrule.compiler.native.scalar_codegen import (
     typed_operand,
 )
 
-REAL_DTYPES = {
+REAL_DTYPES: dict[Any, Any] = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
 }
@@ -91,7 +91,7 @@ def _pair(operand: Operand, part: Any) -> Parts | None:
     return None if real is None or imag is None else (real, imag)
 
 
-# --- rules: the code of the parts, and pairs of real and imaginary parts ---------------------------
+# --- rules: the code of the parts, and pairs of real and imaginary parts --------------------------
 
 
 def _add(_: str, x: Parts, y: Parts) -> Parts:

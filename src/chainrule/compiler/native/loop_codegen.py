@@ -143,7 +143,7 @@ class _LoopWriter:
         self.strides = {op.out: self._out_strides(op) for op in self.ops}
         self.nest = Nest(self._collapse(), layout.is_split)
         self.init_lines: list[str] = []
-        self.loaded: dict[Any, str] = {}  # variable of each element that was read
+        self.loaded: dict[Any, tuple[str, str]] = {}  # variables of each element that was read
         self.store_lines: list[str] = []  # after all reads, which may be of the same memory
 
     def _out_strides(self, op: Op) -> list[int]:
@@ -244,9 +244,10 @@ class _LoopWriter:
         assert expr is not None
         depth = self.depths[op.out] = max(depth for _, depth in pairs)
         names = self._part_names(op.out)
-        parts = (expr,) if isinstance(expr, str) else expr
-        for name, part in zip(names, parts, strict=True):
-            self.nest.before[depth].append(f"{name} = {part}")
+        parts = [expr] if isinstance(expr, str) else expr
+        self.nest.before[depth] += [
+            f"{name} = {part}" for name, part in zip(names, parts, strict=True)
+        ]
         if op.out in self.stored:
             address = self.layout.allocate(op.out)
             elements = _elements(op.out, address, 0, self.strides[op.out])

@@ -289,31 +289,31 @@ def pow_f4(x: Number, y: Number) -> Number:
 
 
 def hypot_f4(x: Number, y: Number) -> Number:
-    """Return the root of x² + y², of which no square overflows or underflows."""
+    """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)
-    large = a if a > b else b
-    down = f4(8.271806e-25) if large > f4(1.1529215e18) else f4(1.0)  # 2**-80 beyond 2**60
-    scale = f4(1.2676506e30) if large < f4(9.094947e-13) else down  # 2**100 below 2**-40
-    up = f4(1.2089258e24) if large > f4(1.1529215e18) else f4(1.0)
-    back = f4(7.888609e-31) if large < f4(9.094947e-13) else up
+    most = a if a > b else b
+    is_large = most > f4(1.1529215e18)  # 2**60
+    is_small = most < f4(9.094947e-13)  # 2**-40
+    down = f4(8.271806e-25) if is_large else f4(1.0)  # 2**-80
+    scale = f4(1.2676506e30) if is_small else down  # 2**100
+    up = f4(1.2089258e24) if is_large else f4(1.0)
+    back = f4(7.888609e-31) if is_small else up
     root = np.sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back
     return f4(INF) if (a == f4(INF)) | (b == f4(INF)) else root
 
 
 def hypot_f8(x: Number, y: Number) -> Number:
-    """Return the root of x² + y², of which no square overflows or underflows."""
+    """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)
-    large = a if a > b else b
-    down = (
-        f8(2.409919865102884e-181) if large > f8(3.273390607896142e150) else f8(1.0)
-    )  # 2**-600, 2**500
-    scale = (
-        f8(4.149515568880993e180) if large < f8(3.4395525670743494e-136) else down
-    )  # 2**600, 2**-450
-    up = f8(4.149515568880993e180) if large > f8(3.273390607896142e150) else f8(1.0)
-    back = f8(2.409919865102884e-181) if large < f8(3.4395525670743494e-136) else up
+    most = a if a > b else b
+    is_large = most > f8(3.273390607896142e150)  # 2**500
+    is_small = most < f8(3.4395525670743494e-136)  # 2**-450
+    down = f8(2.409919865102884e-181) if is_large else f8(1.0)  # 2**-600
+    scale = f8(4.149515568880993e180) if is_small else down  # 2**600
+    up = f8(4.149515568880993e180) if is_large else f8(1.0)
+    back = f8(2.409919865102884e-181) if is_small else up
     root = np.sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back
     return f8(INF) if (a == f8(INF)) | (b == f8(INF)) else root
 
