@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from functools import cache
 from typing import Any
@@ -24,27 +23,12 @@ def _axis_slice(axis: int, part: slice) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, part, ...)
 
 
-def _transformed(xp: Any, name: str, x: Array, axes: Axes, norm: str, n: int = 0) -> Array:
-    """Return a transform of the namespace, `n` points long along the last axis if that is given.
-
-    Of single precision, NumPy computes transforms that divide by nothing in double precision, with
-    conversions: it is several times as fast to let it divide, and to multiply.
-    """
-    settings: dict[str, Any] = {"norm": norm}
-    if n:
-        settings["n"] = n
-    factor = 0
-    if name_of(x.dtype) in _SINGLE and norm == ("forward" if "i" in name else "backward"):
-        factor = math.prod(x.shape[axis] for axis in axes[:-1]) * (n or x.shape[axes[-1]])
-        settings["norm"] = OPPOSITE[norm]
+def _transformed(xp: Any, name: str, x: Array, axes: Axes, **settings: Any) -> Array:
+    """Return a transform of the namespace along one axis, or several."""
     if len(axes) > 1:
-        out = getattr(xp.fft, f"{name}n")(x, axes=axes, **settings)
-    else:
-        out = getattr(xp.fft, name)(x, axis=axes[0], **settings)
-    return out * float(factor) if factor else out
+        return getattr(xp.fft, f"{name}n")(x, axes=axes, **settings)
+    return getattr(xp.fft, name)(x, axis=axes[0], **settings)
 
-
-_SINGLE = ("float32", "complex64")
 
 # --- complex to complex ---------------------------------------------------------------------------
 
@@ -52,7 +36,7 @@ _SINGLE = ("float32", "complex64")
 def _full_spectrum(xp: Any, x: Array, axis: int, norm: str, inverse: bool) -> Array:
     """Return the full spectrum of real input: its second half is the conjugate of the first."""
     n = x.shape[axis]
-    half = _transformed(xp, "rfft", x, (axis,), OPPOSITE[norm] if inverse else norm)
+    half = xp.fft.rfft(x, axis=axis, norm=OPPOSITE[norm] if inverse else norm)
     rest = half[_axis_slice(axis, slice(1, n - n // 2))]
     spectrum = xp.concat([half, xp.conj(xp.flip(rest, axis=axis))], axis=axis)
     return xp.conj(spectrum) if inverse else spectrum
@@ -62,7 +46,7 @@ def _c2c(xp: Any, x: Array, *, axes: Axes, norm: str, inverse: bool) -> Array:
     if not is_complex(x):
         x = _full_spectrum(xp, x, axes[-1], norm, inverse)
         axes = axes[:-1]
-    return _transformed(xp, "ifft" if inverse else "fft", x, axes, norm) if axes else x
+    return _transformed(xp, "ifft" if inverse else "fft", x, axes, norm=norm) if axes else x
 
 
 def _c2c_adjoint(xp: Any, g: Array, x_dtype: Any, *, axes: Axes, norm: str, inverse: bool) -> Array:
@@ -97,7 +81,7 @@ def _scale_doubled(xp: Any, spectrum: Array, axis: int, n: int, doubled: float) 
 
 
 def _r2c(xp: Any, x: Array, *, axes: Axes, norm: str) -> Array:
-    return _transformed(xp, "rfft", x, axes, norm)
+    return _transformed(xp, "rfft", x, axes, norm=norm)
 
 
 def _r2c_adjoint(xp: Any, g: Array, x_shape: Axes, *, axes: Axes, norm: str) -> Array:
@@ -112,8 +96,8 @@ fft_r2c = linear("fft_r2c", _r2c_adjoint, forward=_r2c, label="FftR2CBackward0")
 
 def _c2r(xp: Any, x: Array, *, axes: Axes, norm: str, n: int) -> Array:
     if len(axes) > 1:
-        x = _transformed(xp, "ifft", x, axes[:-1], norm)
-    return _transformed(xp, "irfft", x, axes[-1:], norm, n)
+        x = _transformed(xp, "ifft", x, axes[:-1], norm=norm)
+    return xp.fft.irfft(x, n=n, axis=axes[-1], norm=norm)
 
 
 def _c2r_adjoint(xp: Any, g: Array, *, axes: Axes, norm: str, n: int) -> Array:
