@@ -43,6 +43,15 @@ def takes_out(name: str) -> bool:
     return known or is_elementwise(name) or name.startswith("native.")
 
 
+def is_padding(op: Op) -> bool:
+    """Whether an op puts zeros around an array, which takes `out=`, too."""
+    key = op.kwargs.get("key")
+    parts = key if isinstance(key, tuple) else (key,)
+    return op.function == "index_add" and all(
+        part is Ellipsis or isinstance(part, slice | int) for part in parts
+    )
+
+
 def overwritable_inputs(op: Op, out: Value) -> list[Value]:
     """Return the inputs of an op whose memory one of its results may overwrite."""
     if is_elementwise(op.function) or op.function in _COMPLEX_TRANSFORMS:

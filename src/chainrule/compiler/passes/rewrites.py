@@ -16,7 +16,8 @@ import numpy as np
 
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.constants import constant_key, scalar_of
-from chainrule.compiler.ir.program import Op, Value, same_type
+from chainrule.compiler.ir.op_traits import is_elementwise
+from chainrule.compiler.ir.program import Op, Shape, Value, same_type
 
 Definitions = dict[Value, Op]
 Add = Callable[..., Value]
@@ -157,6 +158,73 @@ def _index_add(op: Op, context: Context) -> Any:
     if not complete or not _keeps_order(op.kwargs["key"]):
         return None
     return "np.reshape", (value, op.kwargs["shape"]), {}
+
+
+def _window(key: Any, shape: Shape) -> list[range] | None:
+    """Return the indices along each axis that slices without steps select, None of other keys."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if parts.count(Ellipsis) == 1:
+        at = parts.index(Ellipsis)
+        rest = parts[at + 1 :]
+        parts = (*parts[:at], *[slice(None)] * (len(shape) - len(parts) + 1), *rest)
+    if not all(type(part) is slice and part.step in (None, 1) for part in parts):
+        return None
+    ends = [part.start for part in parts] + [part.stop for part in parts]
+    if not all(end is None or type(end) is int for end in ends):
+        return None
+    parts += (slice(None),) * (len(shape) - len(parts))
+    return [range(n)[part] for n, part in zip(shape, parts, strict=True)]
+
+
+def _inner_pad(value: Any, key: Any, shape: Shape, context: Context) -> Any:
+    """Return what zeros were added to before it is put at a key, and its key in the result."""
+    inner, outer = context.definition(value, "index_add"), _window(key, shape)
+    if inner is None or outer is None:
+        return None
+    window = _window(inner.kwargs["key"], inner.out.shape)
+    if window is None or inner.args[0].shape != tuple(map(len, window)):
+        return None
+    starts = [a.start + b.start for a, b in zip(outer, window, strict=True)]
+    ends = [start + len(part) for start, part in zip(starts, window, strict=True)]
+    return inner.args[0], tuple(map(slice, starts, ends))
+
+
+def _padded_pad(op: Op, context: Context) -> Any:
+    """Zeros around zeros around x are zeros around x."""
+    shape = op.kwargs["shape"]
+    found = _inner_pad(op.args[0], op.kwargs["key"], shape, context)
+    return found and ("index_add", (found[0],), {"shape": shape, "key": found[1]})
+
+
+def _add_pad_to_slice(op: Op, context: Context) -> Any:
+    """Zeros around x need not be added to a slice."""
+    base, value, key = op.args
+    found = _inner_pad(value, key, base.shape, context)
+    return found and ("plus_at", (base, *found), {})
+
+
+def _negative_pad(op: Op, context: Context) -> Any:
+    """-(zeros around x) is zeros around -x, which is smaller."""
+    padded = context.definition(op.args[0], "index_add")
+    if padded is None or _window(padded.kwargs["key"], padded.out.shape) is None:
+        return None
+    return "index_add", (context.add("np.negative", *padded.args),), padded.kwargs
+
+
+def _slice_of_elementwise(op: Op, context: Context) -> Any:
+    """f(x, y)[1:] computes all elements for some of them, f(x[1:], y[1:]) does not."""
+    whole, key = op.args
+    made = context.definitions.get(whole)
+    if made is None or context.uses[whole] != 1 or not is_elementwise(made.function):
+        return None
+    values = [v for v in made.inputs if v.shape]
+    if made.kwargs or len(made.outs) > 1 or any(v.shape != whole.shape for v in values):
+        return None
+    if not values or _window(key, whole.shape) is None:
+        return None
+    parts = {v: context.add("getitem", v, key) for v in values}
+    args = tuple(parts.get(arg, arg) if isinstance(arg, Value) else arg for arg in made.args)
+    return made.function, args, {}
 
 
 def _add_to_slice(op: Op, context: Context) -> Any:
@@ -345,14 +413,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "np.divide": (_identity_element((1, 1.0)),),
     "np.add": (_identity_element((0, -0.0), (1, -0.0)), _signed_sum, _add_to_slice),
     "np.subtract": (_identity_element((1, 0.0)), _signed_sum),
-    "getitem": (_getitem,),
-    "index_add": (_index_add,),
+    "getitem": (_getitem, _slice_of_elementwise),
+    "index_add": (_index_add, _padded_pad),
+    "plus_at": (_add_pad_to_slice,),
     "masked": (_masked,),
     "np.reshape": (_reshape,),
     "np.permute_dims": (_permute,),
     "np.broadcast_to": (_broadcast,),
     "np.astype": (_astype,),
-    "np.negative": (_negative,),
+    "np.negative": (_negative, _negative_pad),
     "np.clip": (_clip,),
     "np.linalg.cross": (_cross,),
     "np.matmul": (_identity_product, _flat_product),
