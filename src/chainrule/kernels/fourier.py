@@ -14,8 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.kernels import threads
+
 Array = Any
 Ufuncs = dict[str, Any]
+
+PARALLEL_MIN_WORK = 400_000
+"""Number of elements times prime factors from which several threads pay: 60 microseconds of one."""
 
 _PARTS = {"f": "f", "d": "d", "F": "f", "D": "d"}
 """The type of the parts of each type that the ufuncs are called with, by type character."""
@@ -62,6 +67,18 @@ def _factor(n: int, norm: str, inverse: bool, char: str) -> Any:
     return kind(1) if (norm == "forward") == inverse else 1 / kind(n)
 
 
+@lru_cache(maxsize=256)
+def _sum_of_factors(n: int) -> int:
+    """Return the sum of the prime factors of a length: the operations for each element."""
+    total, factor = 1, 2
+    while factor * factor <= n:
+        if n % factor:
+            factor += 1
+        else:
+            total, n = total + factor, n // factor
+    return total + n
+
+
 def _run(
     ufuncs: Ufuncs, name: str, x: Array, n: int, axis: int, norm: str, out: Array | None
 ) -> Array:
@@ -72,9 +89,21 @@ def _run(
         shape, size = x.shape, n // 2 + 1 if name == "rfft" else n
         dtype = char if name == "irfft" else char.upper()
         out = np.empty((*shape[:axis], size, *shape[axis + 1 :]), dtype)
-    if axis == x.ndim - 1:
-        return ufuncs[ufunc](x, factor, out=out)
-    return ufuncs[ufunc](x, factor, axes=[(axis,), (), (axis,)], out=out)
+    axes = [(axis,), (), (axis,)]
+    if x.ndim == 1 or x.size * _sum_of_factors(n) < PARALLEL_MIN_WORK:
+        ufuncs[ufunc](x, factor, axes=axes, out=out)
+        return out
+    function = ufuncs[ufunc]
+    other = max([i for i in range(x.ndim) if i != axis], key=x.shape.__getitem__)
+    rows = x.shape[other]
+    count = min(threads.get_num_threads(), rows)
+
+    def part(i: int) -> None:
+        block = (*(slice(None),) * other, slice(i * rows // count, (i + 1) * rows // count))
+        function(x[block], factor, axes=axes, out=out[block])
+
+    threads.parallel_for(part, range(count))
+    return out
 
 
 def _one(name: str) -> Any:
@@ -92,12 +121,12 @@ def _one(name: str) -> Any:
     ) -> Array:
         ufuncs = _ufuncs()
         if ufuncs is not None and a.__class__ is np.ndarray and a.dtype.char in kinds:
-            axis = axis + a.ndim if axis < 0 else axis
-            if 0 <= axis < a.ndim and norm in _NORMS:
-                size = a.shape[axis]
+            position = axis + a.ndim if axis < 0 else axis
+            if 0 <= position < a.ndim and norm in _NORMS:
+                size = a.shape[position]
                 points = size if n is None else n
                 if points > 0 and size == (points // 2 + 1 if inverse else points):
-                    return _run(ufuncs, name, a, points, axis, norm or "backward", out)
+                    return _run(ufuncs, name, a, points, position, norm or "backward", out)
         return plain(a, n=n, axis=axis, norm=norm, out=out)
 
     return transform

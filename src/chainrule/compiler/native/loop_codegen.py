@@ -243,10 +243,13 @@ class _LoopWriter:
         expr = self.layout.expression(op, [operand for operand, _ in pairs])
         assert expr is not None
         depth = self.depths[op.out] = max(depth for _, depth in pairs)
-        names = self._part_names(op.out)
-        parts = [expr] if isinstance(expr, str) else expr
+        if isinstance(expr, tuple) and expr[1] == complex_operand(0, op.out.dtype).imag:
+            self.imags[op.out] = expr[1]  # of real numbers, so that others know the part
+            names, parts = [self.names[op.out], expr[1]], [expr[0]]
+        else:
+            names, parts = self._part_names(op.out), [expr] if isinstance(expr, str) else [*expr]
         self.nest.before[depth] += [
-            f"{name} = {part}" for name, part in zip(names, parts, strict=True)
+            f"{name} = {part}" for name, part in zip(names, parts, strict=False)
         ]
         if op.out in self.stored:
             address = self.layout.allocate(op.out)
