@@ -378,10 +378,10 @@ class _RuleKernels(dict[str, Any]):
 
 
 class _Transforms:
-    """The module `kernels.fourier`, imported at its first use."""
+    """The module `kernels.fft_ufuncs`, imported at its first use."""
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module("chainrule.kernels.fourier"), name)
+        value = getattr(import_module("chainrule.kernels.fft_ufuncs"), name)
         self.__dict__[name] = value
         return value
 

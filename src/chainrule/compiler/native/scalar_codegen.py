@@ -107,8 +107,6 @@ ELEMENTARY = {
     "np.tanh": "tanh",
     "np.sign": "sign",
     "kernels.erf": "erf",
-    "kernels.hypot": "hypot",
-    "np.hypot": "hypot",
 }
 """Functions with vectorisable code in `vector_math`."""
 

@@ -17,7 +17,7 @@ log1p      2        2
 tanh       2.5      2.5
 erf        2.5      2.5
 pow        1
-hypot      1.5      1.5
+magnitude  1.5      1.5
 =========  =======  =======
 """
 
@@ -288,7 +288,7 @@ def pow_f4(x: Number, y: Number) -> Number:
 # --- selections, comparisons and sums -------------------------------------------------------------
 
 
-def hypot_f4(x: Number, y: Number) -> Number:
+def magnitude_f4(x: Number, y: Number) -> Number:
     """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)
@@ -303,7 +303,7 @@ def hypot_f4(x: Number, y: Number) -> Number:
     return f4(INF) if (a == f4(INF)) | (b == f4(INF)) else root
 
 
-def hypot_f8(x: Number, y: Number) -> Number:
+def magnitude_f8(x: Number, y: Number) -> Number:
     """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.kernels import fourier
+from chainrule.kernels import fft_ufuncs
 
 ONE = {"fft": "FD", "ifft": "FD", "rfft": "fd", "irfft": "FD"}
 SEVERAL = {"fftn": "FD", "ifftn": "FD", "rfftn": "fd"}
@@ -29,8 +29,8 @@ def assert_equal_up_to_rounding(found: Any, wanted: Any) -> None:
 @pytest.fixture(params=[False, True], ids=["one thread", "several threads"])
 def parallel(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param:
-        monkeypatch.setattr(fourier, "PARALLEL_MIN_WORK", 1)
-        monkeypatch.setattr(fourier.threads, "get_num_threads", lambda: 3)
+        monkeypatch.setattr(fft_ufuncs, "PARALLEL_MIN_WORK", 1)
+        monkeypatch.setattr(fft_ufuncs.threads, "get_num_threads", lambda: 3)
 
 
 @pytest.mark.usefixtures("parallel")
@@ -42,10 +42,10 @@ def test_along_one_axis(name: str, char: str, axis: int, norm: str | None) -> No
     for given in (x, x[:, ::-1], x.T):
         size = given.shape[axis]
         for n in (2 * size - 1, 2 * size - 2) if name == "irfft" else (None, size):
-            found = getattr(fourier, name)(given, n, axis, norm)
+            found = getattr(fft_ufuncs, name)(given, n, axis, norm)
             assert_equal_up_to_rounding(found, getattr(np.fft, name)(given, n, axis, norm))
             out = np.empty_like(found)
-            assert getattr(fourier, name)(given, n=n, axis=axis, norm=norm, out=out) is out
+            assert getattr(fft_ufuncs, name)(given, n=n, axis=axis, norm=norm, out=out) is out
             np.testing.assert_array_equal(out, found)
 
 
@@ -56,16 +56,16 @@ def test_along_one_axis(name: str, char: str, axis: int, norm: str | None) -> No
 def test_along_several_axes(name: str, char: str, axes: Any, norm: str | None) -> None:
     x = numbers((4, 5, 6), char)
     kept = x.copy()
-    found = getattr(fourier, name)(x, axes=axes, norm=norm)
+    found = getattr(fft_ufuncs, name)(x, axes=axes, norm=norm)
     assert_equal_up_to_rounding(found, getattr(np.fft, name)(x, axes=axes, norm=norm))
     out = np.empty_like(found)
-    assert getattr(fourier, name)(x, axes=axes, norm=norm, out=out) is out
+    assert getattr(fft_ufuncs, name)(x, axes=axes, norm=norm, out=out) is out
     np.testing.assert_array_equal(out, found)
     np.testing.assert_array_equal(x, kept)
 
 
 def test_the_ufuncs_of_this_numpy_are_used() -> None:
-    assert fourier._ufuncs() is not None
+    assert fft_ufuncs._ufuncs() is not None
 
 
 def test_other_arguments_are_numpys() -> None:
@@ -83,7 +83,7 @@ def test_other_arguments_are_numpys() -> None:
         lambda fft: fft.fftfreq(5),
         lambda fft: fft.fft(half.astype(">c16")),
     ):
-        np.testing.assert_allclose(call(fourier), call(np.fft), rtol=1e-12)
+        np.testing.assert_allclose(call(fft_ufuncs), call(np.fft), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_other_arguments_are_numpys() -> None:
 )
 def test_errors_are_numpys(settings: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        fourier.fft(numbers((2, 3), "D"), **settings)
+        fft_ufuncs.fft(numbers((2, 3), "D"), **settings)
 
 
 def test_unexpected_ufuncs_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = fourier._ufuncs()
+    known = fft_ufuncs._ufuncs()
     assert known is not None
-    assert fourier._agree(known)
+    assert fft_ufuncs._agree(known)
     for name in known:
 
         def doubled(x: Any, *args: Any, ufunc: Any = known[name], **settings: Any) -> Any:
             return ufunc(2 * x, *args, **settings)
 
-        assert not fourier._agree(known | {name: doubled})
-    monkeypatch.setattr(fourier, "_ufuncs", lambda: None)
+        assert not fft_ufuncs._agree(known | {name: doubled})
+    monkeypatch.setattr(fft_ufuncs, "_ufuncs", lambda: None)
     x = numbers((3, 8), "D")
-    np.testing.assert_allclose(fourier.fft(x), np.fft.fft(x), rtol=1e-12)
-    np.testing.assert_allclose(fourier.fftn(x, axes=(0, 1)), np.fft.fft2(x), rtol=1e-12)
+    np.testing.assert_allclose(fft_ufuncs.fft(x), np.fft.fft(x), rtol=1e-12)
+    np.testing.assert_allclose(fft_ufuncs.fftn(x, axes=(0, 1)), np.fft.fft2(x), rtol=1e-12)
