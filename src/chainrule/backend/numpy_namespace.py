@@ -377,9 +377,19 @@ class _RuleKernels(dict[str, Any]):
         return self[name]
 
 
+class _Transforms:
+    """The module `kernels.fft_ufuncs`, imported at its first use."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module("chainrule.kernels.fft_ufuncs"), name)
+        self.__dict__[name] = value
+        return value
+
+
 numpy_xp = Namespace(
     np,
     **kernels_of(np),
+    fft=_Transforms(),
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.

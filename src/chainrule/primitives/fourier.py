@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from array import array
+from functools import cache
 from typing import Any
 
 from chainrule.primitives.primitive import applied, is_complex, linear, name_of
@@ -19,6 +21,13 @@ OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 def _axis_slice(axis: int, part: slice) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, part, ...)
+
+
+def _transformed(xp: Any, name: str, x: Array, axes: Axes, **settings: Any) -> Array:
+    """Return a transform of the namespace along one axis, or several."""
+    if len(axes) > 1:
+        return getattr(xp.fft, f"{name}n")(x, axes=axes, **settings)
+    return getattr(xp.fft, name)(x, axis=axes[0], **settings)
 
 
 # --- complex to complex ---------------------------------------------------------------------------
@@ -37,11 +46,7 @@ def _c2c(xp: Any, x: Array, *, axes: Axes, norm: str, inverse: bool) -> Array:
     if not is_complex(x):
         x = _full_spectrum(xp, x, axes[-1], norm, inverse)
         axes = axes[:-1]
-    if len(axes) > 1:
-        return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=axes, norm=norm)
-    if axes:
-        return (xp.fft.ifft if inverse else xp.fft.fft)(x, axis=axes[0], norm=norm)
-    return x
+    return _transformed(xp, "ifft" if inverse else "fft", x, axes, norm=norm) if axes else x
 
 
 def _c2c_adjoint(xp: Any, g: Array, x_dtype: Any, *, axes: Axes, norm: str, inverse: bool) -> Array:
@@ -55,19 +60,28 @@ fft_c2c = linear("fft_c2c", _c2c_adjoint, forward=_c2c, label="FftC2CBackward0")
 # --- real to complex, and complex to real ---------------------------------------------------------
 
 
-def _scale_doubled(xp: Any, spectrum: Array, axis: int, n: int, weight: float) -> Array:
-    """Return a half spectrum times `weight` where an element represents two of the full one."""
-    size = spectrum.shape[axis]
-    alone = xp.ones((1,), dtype=spectrum.dtype)  # frequency 0, and n/2 where n is even
-    twice = weight * xp.ones((size - 1 - (n % 2 == 0),), dtype=spectrum.dtype)
-    weights = xp.concat([alone, twice] if n % 2 else [alone, twice, alone], axis=0)
-    return spectrum * xp.reshape(weights, (size, *(1,) * (spectrum.ndim - 1 - axis)))
+@cache
+def _weights(size: int, n: int, doubled: float) -> array[float]:
+    """Return the weights of a half spectrum where an element may represent two of the full one.
+
+    Frequency 0, and n/2 where n is even, are alone.
+    """
+    weights = array("d", [doubled]) * size
+    weights[0] = 1.0
+    if n % 2 == 0:
+        weights[-1] = 1.0
+    return weights
+
+
+def _scale_doubled(xp: Any, spectrum: Array, axis: int, n: int, doubled: float) -> Array:
+    """Return a half spectrum times `doubled` where an element represents two of the full one."""
+    size, after = spectrum.shape[axis], spectrum.ndim - 1 - axis
+    weights = xp.asarray(_weights(size, n, doubled), dtype=spectrum.dtype)
+    return spectrum * (xp.reshape(weights, (size, *(1,) * after)) if after else weights)
 
 
 def _r2c(xp: Any, x: Array, *, axes: Axes, norm: str) -> Array:
-    if len(axes) > 1:
-        return xp.fft.rfftn(x, axes=axes, norm=norm)
-    return xp.fft.rfft(x, axis=axes[0], norm=norm)
+    return _transformed(xp, "rfft", x, axes, norm=norm)
 
 
 def _r2c_adjoint(xp: Any, g: Array, x_shape: Axes, *, axes: Axes, norm: str) -> Array:
@@ -82,9 +96,8 @@ fft_r2c = linear("fft_r2c", _r2c_adjoint, forward=_r2c, label="FftR2CBackward0")
 
 def _c2r(xp: Any, x: Array, *, axes: Axes, norm: str, n: int) -> Array:
     if len(axes) > 1:
-        sizes = [*(x.shape[axis] for axis in axes[:-1]), n]
-        return xp.fft.irfftn(x, s=sizes, axes=axes, norm=norm)
-    return xp.fft.irfft(x, n=n, axis=axes[0], norm=norm)
+        x = _transformed(xp, "ifft", x, axes[:-1], norm=norm)
+    return xp.fft.irfft(x, n=n, axis=axes[-1], norm=norm)
 
 
 def _c2r_adjoint(xp: Any, g: Array, *, axes: Axes, norm: str, n: int) -> Array:

@@ -3,9 +3,12 @@
 import numpy as np
 
 
-def index_add(value, *, shape, key):
+def index_add(value, *, shape, key, out=None):
     """Return zeros of a shape with value added at key, repeated indices adding up."""
-    out = np.zeros(shape, value.dtype)
+    if out is None:
+        out = np.zeros(shape, value.dtype)
+    else:
+        out.fill(0)
     if any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
         np.add.at(out, key, value)
     else:

@@ -14,7 +14,12 @@ from chainrule.compiler.native import fusion_groups
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import demand
 
-CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
+CASES = [
+    case
+    for row in (*ROWS, *CONSTANTS)
+    for case in cases_of(row)
+    if case.dtype in ("float32", "complex64")
+]
 
 
 def groups() -> dict[str, list[Case]]:

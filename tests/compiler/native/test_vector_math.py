@@ -100,3 +100,22 @@ def test_loops_are_vector_code() -> None:
         code = jit.target_machine().emit_assembly(module)
         packed = "ps" if name.endswith("4") else "pd"
         assert f"mul{packed}" in code or f"fmadd213{packed}" in code or "fmla" in code, name
+
+
+@pytest.mark.parametrize("code", ["f4", "f8"])
+def test_hypotenuses(code: str) -> None:
+    dtype = np.dtype(code).type
+    x = points(dtype, -1e300 if code == "f8" else -3e38, 1e300 if code == "f8" else 3e38)
+    y = np.random.default_rng(8).permutation(x)
+    near = x * np.random.default_rng(9).uniform(0.01, 1, x.size).astype(dtype)
+    x, y = np.concatenate([x, x]), np.concatenate([y, near])
+    found = applied(f"magnitude_{code}", x, y)
+    with np.errstate(over="ignore"):
+        wanted = np.hypot(x.astype("g"), y.astype("g"))
+        spacing = np.spacing(wanted.astype(dtype))
+    finite = np.isfinite(spacing)
+    assert (np.abs(found[finite] - wanted[finite]) <= 1.5 * spacing[finite]).all()
+    edges = np.array([0, -0.0, 1, np.inf, -np.inf, np.nan, np.finfo(dtype).max], dtype)
+    x, y = (a.ravel() for a in np.meshgrid(edges, edges))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(applied(f"magnitude_{code}", x, y), np.hypot(x, y))

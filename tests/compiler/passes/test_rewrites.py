@@ -88,6 +88,37 @@ def test_gradients_of_slices_are_added_to_one_array() -> None:
     assert found["plus_at"] == 2
 
 
+def test_zeros_around_zeros_are_put_there_at_once() -> None:
+    def variation(x: Any) -> Any:
+        return (x[1:] - x[:-1])[:, 1:].sin() * (x[:, 1:] - x[:, :-1])[1:, ...].cos()
+
+    x = numbers(4, 6, requires_grad=True)
+    found = functions(gradient(variation), x)
+    assert found["index_add"] == 1  # of four
+    assert found["plus_at"] == 3
+    compiled = cr.compile(gradient(variation))(x)
+    for got, wanted in zip(compiled, gradient(variation)(x), strict=True):
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("function", "slices"),
+    [
+        (lambda x: (x * 2 + x.sin())[1:], 2),  # of x, and of x again
+        (lambda x: (x * 2)[1:] + (x * 2)[:-1], 2),  # the product is needed as a whole
+        (lambda x: (x[:1] * x)[1:], 2),  # operands of different shapes
+        (lambda x: x.sin()[::2], 1),
+        (lambda x: x.sin()[0], 1),
+        (lambda x: x.sin()[1:, None], 1),
+    ],
+)
+def test_slices_before_elementwise_operations(function: Any, slices: int) -> None:
+    x = numbers(5, 4)
+    compiled = cr.compile(function)
+    np.testing.assert_array_equal(compiled(x).numpy(), function(x).numpy())
+    assert functions(function, x)["getitem"] <= slices
+
+
 def test_a_factor_moves_to_the_smallest_operand() -> None:
     compiled = cr.compile(lambda x, y: (x @ y) * 3)
     x, y = numbers(50, 2), numbers(2, 40)

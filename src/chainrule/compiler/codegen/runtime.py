@@ -67,9 +67,12 @@ def assign_at(base: Array, value: Array, key: Any) -> Array:
     return out
 
 
-def index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
+def index_add(value: Array, *, shape: tuple[int, ...], key: Any, out: Array | None = None) -> Array:
     """Return zeros of a shape with value added at key, repeated indices adding up."""
-    out = np.zeros(shape, value.dtype)
+    if out is None:
+        out = np.zeros(shape, value.dtype)
+    else:
+        out.fill(0)
     if any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
         np.add.at(out, key, value)
     else:

@@ -39,7 +39,8 @@ TILED = "blocks"
 
 def takes_out(name: str) -> bool:
     """Whether a function can write its results into given memory, as `out=`."""
-    return name in _WITH_OUT or is_elementwise(name) or name.startswith("native.")
+    known = name in _WITH_OUT or name in _TRANSFORMS
+    return known or is_elementwise(name) or name.startswith("native.")
 
 
 _WITH_OUT = frozenset(
@@ -50,13 +51,28 @@ _WITH_OUT = frozenset(
 )
 
 
+def is_padding(op: Op) -> bool:
+    """Whether an op puts zeros around an array, which takes `out=`, too."""
+    key = op.kwargs.get("key")
+    parts = key if isinstance(key, tuple) else (key,)
+    return op.function == "index_add" and all(
+        part is Ellipsis or isinstance(part, slice | int) for part in parts
+    )
+
+
 def overwritable_inputs(op: Op, out: Value) -> list[Value]:
     """Return the inputs of an op whose memory one of its results may overwrite."""
-    if is_elementwise(op.function):
+    if is_elementwise(op.function) or op.function in _COMPLEX_TRANSFORMS:
         return op.inputs
     positions = op.kwargs.get("over")  # tiled and native ops: at most one input for each result
     position = None if positions is None else positions[op.outs.index(out)]
     return [] if position is None else [op.args[position]]
+
+
+_COMPLEX_TRANSFORMS = frozenset(["np.fft.fft", "np.fft.ifft", "np.fft.fftn", "np.fft.ifftn"])
+_TRANSFORMS = _COMPLEX_TRANSFORMS | {
+    f"np.fft.{name}" for name in ("rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft")
+}
 
 
 def returns_new_memory(name: str) -> bool:

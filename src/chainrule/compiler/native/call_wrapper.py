@@ -8,8 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.ir.program import Names, Value
+from chainrule.compiler.native.complex_codegen import (
+    REAL_DTYPES,
+    element_code,
+    scalar_or_complex,
+)
 from chainrule.compiler.native.loop_nest import LOOP_NAME, RESERVED, Address, Nest
-from chainrule.compiler.native.scalar_codegen import CODES, scalar
+from chainrule.compiler.native.scalar_codegen import CODES
 
 PART_NS = 5_000
 """Nanoseconds of work that a thread takes at a time."""
@@ -45,7 +50,7 @@ class Arrays:
     An output that overwrites an input has the input's array.
     """
 
-    expression = staticmethod(scalar)
+    expression = staticmethod(scalar_or_complex)
     is_split = True
 
     def __init__(self, name: str, cost: float) -> None:
@@ -55,13 +60,15 @@ class Arrays:
         self.names = Names(RESERVED | {name})
         self.inputs: dict[Value, str] = {}  # names of the arrays that are read
         self.codes: dict[str, str] = {}  # element type of each array
+        self.parts: dict[str, str] = {}  # dtype of the parts of each complex array
         self.results: list[_Result] = []
 
     def address(self, value: Value) -> Address:
         """Return the array of an input."""
         if value not in self.inputs:
             name = self.names.another(f"{value.hint or self.names[value]}_in")
-            self.inputs[value], self.codes[name] = name, CODES[value.dtype]
+            self.inputs[value] = name
+            self._set_type(name, value)
         return Address(self.inputs[value], "")
 
     def allocate(self, value: Value) -> Address:
@@ -73,7 +80,7 @@ class Arrays:
         else:
             name = self.names.another(f"{self.names[value]}_out")
             created = f"fresh({self._out_item()}, {value.shape}, {_dtype(value)})"
-            self.codes[name] = CODES[value.dtype]
+            self._set_type(name, value)
         self.results.append(_Result(name, created, name, is_partial=False))
         return Address(name, "")
 
@@ -95,6 +102,12 @@ class Arrays:
         created = f"filled({arguments}, {_IDENTITIES[kind]})" if fills else f"fresh({arguments})"
         self.results.append(_Result(name, created, returned, is_split))
         return Address(name, start), []
+
+    def _set_type(self, name: str, value: Value) -> None:
+        self.codes[name] = element_code(value.dtype)
+        part = REAL_DTYPES.get(value.dtype)
+        if part is not None:
+            self.parts[name] = f"np.{part.name}"
 
     def _out_item(self) -> str:
         return f"out[{len(self.results)}]"
@@ -124,7 +137,9 @@ class Arrays:
         lines += [f"    {result.name} = {result.created}" for result in self.results]
         arguments = [f"{iterations}, {step}" if is_parallel else f"0, {iterations}"]
         arguments += [str(step)] if self._has_partial_results() else []
-        arguments += [f"{name}.ravel()" for name in self._flat()]
+        for name in self._flat():
+            view = f".view({self.parts[name]})" if name in self.parts else ""
+            arguments.append(f"{name}.ravel(){view}")
         lines.append(f"    {LOOP_NAME}({', '.join(arguments)})")
         returns = [f"to_out(out[{i}], {result.returned})" for i, result in enumerate(self.results)]
         lines.append(f"    return {', '.join(returns)}")

@@ -11,11 +11,16 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Set
-from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Program, Shape, Value, every_op
-from chainrule.compiler.native.scalar_codegen import CODES, ELEMENTARY, is_fusible, scalar
+from chainrule.compiler.native.complex_codegen import (
+    PARTS,
+    Expression,
+    is_fusible,
+    scalar_or_complex,
+)
+from chainrule.compiler.native.scalar_codegen import CODES, ELEMENTARY
 from chainrule.compiler.native.strides import Accesses
 
 REDUCTIONS = {"np.sum": "sum", "np.max": "max", "np.min": "min", "np.vdot": "sum"}
@@ -66,14 +71,14 @@ class FusionGroup:
         """Whether a loop is faster than NumPy calls."""
         if self.shape is None:
             return False
-        count = len(self.ops)
+        count = sum(op.function not in PARTS for _, op in self.ops)
         if count >= MIN_OPS:  # saves calls, and passes over memory
             return (count - LOOP_CALLS) * CALL_ELEMENTS + (count - 1) * math.prod(self.shape) > 0
         op = self.ops[0][1]
         return op.function in _EXPENSIVE and op.out.size >= _EXPENSIVE_MIN_ELEMENTS
 
 
-def loop_shape(op: Op, expression: Any = scalar) -> Shape | None:
+def loop_shape(op: Op, expression: Expression = scalar_or_complex) -> Shape | None:
     """Return the shape of the loop nest that an operation can be part of, or None."""
     if op.function in REDUCTIONS and len(op.outs) == 1:
         x = op.args[0]
@@ -93,7 +98,7 @@ def _is_reduction(op: Op, x: Value) -> bool:
 
 
 def find_groups(
-    program: Program, accesses: Accesses, expression: Any = scalar
+    program: Program, accesses: Accesses, expression: Expression = scalar_or_complex
 ) -> list[FusionGroup]:
     """Return the fusion groups of a program in an executable order.
 
@@ -105,7 +110,7 @@ def find_groups(
 class _Partition:
     """Greedy partition; levels rise along dependences, so there are no cycles."""
 
-    def __init__(self, program: Program, accesses: Accesses, expression: Any) -> None:
+    def __init__(self, program: Program, accesses: Accesses, expression: Expression) -> None:
         self.accesses, self.expression = accesses, expression
         self.groups: dict[int, FusionGroup] = {}
         self.producer: dict[Value, FusionGroup] = {}  # the group that computes a value

@@ -252,6 +252,8 @@ def _with_kernel(name: str) -> Callable[..., Array]:
 
     def function(*operands: Array, **settings: Any) -> Array:
         found = None
+        if "out" in settings:  # of slices
+            return otherwise(*operands, **settings)
         if operands[moved].size >= MIN_SIZE and operands[0].dtype.char in "fd":
             plain = list(operands)
             plain[moved] = np.require(operands[moved], requirements=["C", "A", "W"])

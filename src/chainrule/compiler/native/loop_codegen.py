@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from chainrule.compiler.ir.program import Names, Op, Program, Value
 from chainrule.compiler.native.call_wrapper import Arrays
+from chainrule.compiler.native.complex_codegen import (
+    REAL_DTYPES,
+    Expression,
+    complex_operand,
+    constant_operand,
+)
 from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
 from chainrule.compiler.native.loop_nest import Address, Memory, Nest, collapse_axes
 from chainrule.compiler.native.scalar_codegen import (
@@ -18,7 +23,6 @@ from chainrule.compiler.native.scalar_codegen import (
     Operand,
     literal,
     operands_of,
-    typed_operand,
 )
 from chainrule.compiler.native.strides import Access, Accesses
 
@@ -49,7 +53,7 @@ class Layout(Protocol):
     names: Names
 
     @property
-    def expression(self) -> Callable[[Op, list[Operand]], str | None]:
+    def expression(self) -> Expression:
         """The function that returns the scalar source of an operation."""
 
     @property
@@ -131,6 +135,7 @@ class _LoopWriter:
         self.ops = [op for _, op in group.ops]
         self.own = {op.out for op in self.ops if op.function not in REDUCTIONS}
         self.depths: dict[Value, int] = {}
+        self.imags: dict[Value, str] = {}  # names of imaginary parts
         self.reads: dict[Value, Access] = {}
         for op in self.ops:
             for value in op.inputs:
@@ -139,7 +144,7 @@ class _LoopWriter:
         self.strides = {op.out: self._out_strides(op) for op in self.ops}
         self.nest = Nest(self._collapse(), layout.is_split)
         self.init_lines: list[str] = []
-        self.loaded: dict[Any, str] = {}  # variable of each element that was read
+        self.loaded: dict[Any, tuple[str, str]] = {}  # variables of each element that was read
         self.store_lines: list[str] = []  # after all reads, which may be of the same memory
 
     def _out_strides(self, op: Op) -> list[int]:
@@ -197,15 +202,16 @@ class _LoopWriter:
     def _operand(self, item: Any) -> tuple[Operand, int]:
         """Return an argument as an expression, and the loop depth at which it is available."""
         if not isinstance(item, Value):
-            return typed_operand(item) if isinstance(item, np.generic) else Operand(
-                "", None, item
-            ), 0
+            return constant_operand(item), 0
         number = None if item in self.own else self.accesses.uniform_value(item)
         if number is not None:
+            if item.dtype in REAL_DTYPES:
+                return complex_operand(number, item.dtype), 0
             return Operand(literal(number, item.dtype) or "", item.dtype, number), 0
         if item not in self.own:
             self._read(item)
-        return Operand(self.names[item], item.dtype), self.depths[item]
+        imag = self.imags.get(item, "")
+        return Operand(self.names[item], item.dtype, None, imag), self.depths[item]
 
     def _read(self, value: Value) -> None:
         if value in self.depths:
@@ -213,26 +219,44 @@ class _LoopWriter:
         access = self.reads[value]
         key = (access.base, access.offset, tuple(self.steps[value]))
         address = self.layout.address(access.base)
-        memory = Memory(address.array, access.offset, self.steps[value], address.start)
-        depth = self.depths[value] = memory.level + 1
+        elements = _elements(value, address, access.offset, self.steps[value])
+        depth = self.depths[value] = elements[0].level + 1
         if key in self.loaded:
-            self.names[value] = self.loaded[key]
+            self.names[value], imag = self.loaded[key]
+            if imag:
+                self.imags[value] = imag
         else:
-            self.loaded[key] = self.names[value]
+            names = self._part_names(value)
+            self.loaded[key] = names[0], self.imags.get(value, "")
             truth = " != 0" if value.dtype == np.bool_ else ""  # stored as a byte
-            self.nest.before[depth].append(f"{self.names[value]} = {memory.element}{truth}")
+            for name, memory in zip(names, elements, strict=True):
+                self.nest.before[depth].append(f"{name} = {memory.element}{truth}")
+
+    def _part_names(self, value: Value) -> list[str]:
+        """Return the variables of a value: two for the parts of a complex one."""
+        if value.dtype not in REAL_DTYPES:
+            return [self.names[value]]
+        self.imags[value] = self.names.another(f"{self.names[value]}_imag")
+        return [self.names[value], self.imags[value]]
 
     def _op(self, op: Op) -> None:
         pairs = [self._operand(item) for item in operands_of(op)]
         expr = self.layout.expression(op, [operand for operand, _ in pairs])
         assert expr is not None
         depth = self.depths[op.out] = max(depth for _, depth in pairs)
-        name = self.names[op.out]
-        self.nest.before[depth].append(f"{name} = {expr}")
+        if isinstance(expr, tuple) and expr[1] == complex_operand(0, op.out.dtype).imag:
+            self.imags[op.out] = expr[1]  # of real numbers, so that others know the part
+            names, parts = [self.names[op.out], expr[1]], [expr[0]]
+        else:
+            names, parts = self._part_names(op.out), [expr] if isinstance(expr, str) else [*expr]
+        self.nest.before[depth] += [
+            f"{name} = {part}" for name, part in zip(names, parts, strict=False)
+        ]
         if op.out in self.stored:
             address = self.layout.allocate(op.out)
-            element = Memory(address.array, 0, self.strides[op.out], address.start).element
-            self.store_lines.append(f"{element} = {name}")
+            elements = _elements(op.out, address, 0, self.strides[op.out])
+            for name, memory in zip(names, elements, strict=True):
+                self.store_lines.append(f"{memory.element} = {name}")
 
     # --- reductions ---
 
@@ -285,6 +309,14 @@ class _LoopWriter:
             f"{best} = {rank} if {rank} {'>' if kind == 'max' else '<'} {best} else {best}",
         ]
         return f"ranked_{code}({best})"
+
+
+def _elements(value: Value, address: Address, offset: int, strides: list[int]) -> list[Memory]:
+    """Return the accesses to an element in memory: two for the parts of a complex one."""
+    if value.dtype not in REAL_DTYPES:
+        return [Memory(address.array, offset, strides, address.start)]
+    steps = [2 * stride for stride in strides]
+    return [Memory(address.array, 2 * offset + i, steps, address.start) for i in (0, 1)]
 
 
 def _reduced_axes(op: Op) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.compiler.ir.program import Op, Value
+from chainrule.compiler.ir.program import Op
 from chainrule.primitives.primitive import TABLE
 
 CODES = {
@@ -30,11 +30,15 @@ CODES = {
 
 
 class Operand(NamedTuple):
-    """An argument: its source, its dtype (None for Python numbers), and its value if constant."""
+    """An argument: its source, its dtype (None for Python numbers), and its value if constant.
+
+    `text` is the real part of a complex argument, and `imag` the source of the other part.
+    """
 
     text: str
     dtype: Any
     number: Any = None
+    imag: str = ""
 
 
 _ARITHMETIC = {
@@ -292,20 +296,3 @@ def operands_of(op: Op) -> list[Any]:
     if op.function == "np.astype":
         return list(op.args[:1])
     return list(op.args)
-
-
-def is_fusible(op: Op, expression: Any = scalar) -> bool:
-    """Return whether an operation is elementwise, with a supported function and types."""
-    if len(op.outs) != 1 or op.out.size == 0:
-        return False
-    operands = []
-    for item in operands_of(op):
-        if isinstance(item, Value):
-            operands.append(Operand("x", item.dtype))
-        elif isinstance(item, np.generic) and item.dtype in CODES:
-            operands.append(typed_operand(item))
-        elif isinstance(item, bool | int | float) or (op.function == "np.clip" and item is None):
-            operands.append(Operand("", None, item))
-        else:
-            return False
-    return any(o.dtype is not None for o in operands) and expression(op, operands) is not None

@@ -207,6 +207,7 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
     lines = [f"def {subprogram.name}({', '.join([*inputs.values(), f'out=({none})'])}):"]
     lines.append(f"    # {len(subprogram.ops)} operations")
     arrays, returns = [*inputs.values()], []
+    numbers = {name for value, name in inputs.items() if not value.shape}  # counters are ints
     for i, value in enumerate(subprogram.outputs):
         if value in over:
             name = inputs[over[value]]
@@ -217,7 +218,7 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
             lines.append(f"    {name} = fresh(out[{i}], {value.shape}, {kind})")
             arrays.append(name)
         returns.append(f"to_out(out[{i}], {name})")
-    flat = [f"{name}.ravel()" for name in arrays]
+    flat = [f"np.ravel({name})" if name in numbers else f"{name}.ravel()" for name in arrays]
     flat += [f"np.empty({n}, {code!r})" for code, n in function.scratch.items()]
     if function.is_checked:
         lines.append("    status = np.zeros(1, np.int64)")

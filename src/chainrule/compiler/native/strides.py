@@ -65,6 +65,9 @@ class Accesses:
         op = self.producers.get(base)
         if op is not None and op.function in _FILL_OPS:
             return _FILL_OPS[op.function]
+        constant = self.constants.get(base)
+        if constant is not None and not constant.ndim and constant.dtype.kind == "c":
+            return constant.item()
         return scalar_of(base, self.constants)
 
     def view_of(self, op: Op) -> tuple[Access, tuple[int, ...]] | None:

@@ -17,6 +17,7 @@ log1p      2        2
 tanh       2.5      2.5
 erf        2.5      2.5
 pow        1
+magnitude  1.5      1.5
 =========  =======  =======
 """
 
@@ -285,6 +286,54 @@ def pow_f4(x: Number, y: Number) -> Number:
 
 
 # --- selections, comparisons and sums -------------------------------------------------------------
+
+
+def magnitude_f4(x: Number, y: Number) -> Number:
+    """Return the root of x² + y²; scaled, no square overflows or underflows."""
+    a = abs(x)
+    b = abs(y)
+    most = a if a > b else b
+    is_large = most > f4(1.1529215e18)  # 2**60
+    is_small = most < f4(9.094947e-13)  # 2**-40
+    down = f4(8.271806e-25) if is_large else f4(1.0)  # 2**-80
+    scale = f4(1.2676506e30) if is_small else down  # 2**100
+    up = f4(1.2089258e24) if is_large else f4(1.0)
+    back = f4(7.888609e-31) if is_small else up
+    root = np.sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back
+    return f4(INF) if (a == f4(INF)) | (b == f4(INF)) else root
+
+
+def magnitude_f8(x: Number, y: Number) -> Number:
+    """Return the root of x² + y²; scaled, no square overflows or underflows."""
+    a = abs(x)
+    b = abs(y)
+    most = a if a > b else b
+    is_large = most > f8(3.273390607896142e150)  # 2**500
+    is_small = most < f8(3.4395525670743494e-136)  # 2**-450
+    down = f8(2.409919865102884e-181) if is_large else f8(1.0)  # 2**-600
+    scale = f8(4.149515568880993e180) if is_small else down  # 2**600
+    up = f8(4.149515568880993e180) if is_large else f8(1.0)
+    back = f8(2.409919865102884e-181) if is_small else up
+    root = np.sqrt((x * scale) * (x * scale) + (y * scale) * (y * scale)) * back
+    return f8(INF) if (a == f8(INF)) | (b == f8(INF)) else root
+
+
+def quotient_real(a: Number, b: Number, c: Number, d: Number) -> Number:
+    """Return the real part of (a + i b) / (c + i d)."""
+    large = c if abs(c) >= abs(d) else d
+    small = d if abs(c) >= abs(d) else c
+    ratio = small / large if large != 0 else small  # 0 of 0
+    scale = 1 / (large + small * ratio) if large != 0 else 1 / abs(large)
+    return (a + b * ratio if abs(c) >= abs(d) else a * ratio + b) * scale
+
+
+def quotient_imag(a: Number, b: Number, c: Number, d: Number) -> Number:
+    """Return the imaginary part of (a + i b) / (c + i d)."""
+    large = c if abs(c) >= abs(d) else d
+    small = d if abs(c) >= abs(d) else c
+    ratio = small / large if large != 0 else small
+    scale = 1 / (large + small * ratio) if large != 0 else 1 / abs(large)
+    return (b - a * ratio if abs(c) >= abs(d) else b * ratio - a) * scale
 
 
 def clip(x: Number, low: Number, high: Number) -> Number:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from chainrule.compiler.ir.op_traits import (
     TILED,
     is_elementwise,
+    is_padding,
     overwritable_inputs,
     returns_new_memory,
     takes_out,
@@ -91,7 +92,7 @@ class _Planner:
     def plan(self) -> Plan:
         for number, op in enumerate(self.program.ops):
             dying = {self.root(v) for v in op.inputs if self.last_use[self.root(v)] == number}
-            if takes_out(op.function):
+            if takes_out(op.function) or is_padding(op):
                 for out in op.outs:
                     self._assign(op, out, number, dying)
             elif op.function in ("assign_at", "plus_at"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.ir.op_traits import returns_new_memory
-from chainrule.compiler.ir.program import Op, Program, Value, same_type
+from chainrule.compiler.ir.op_traits import is_elementwise, returns_new_memory
+from chainrule.compiler.ir.program import Op, Program, Shape, Value, same_type
 
 if TYPE_CHECKING:
     from chainrule.compiler.passes.rewrites import Context
@@ -69,16 +69,114 @@ def index_add(op: Op, context: Context) -> Any:
 def add_to_slice(op: Op, context: Context) -> Any:
     """x + (zeros with y in a slice) adds y to that slice of x."""
     for position in (1, 0):
-        padded = context.definition(op.args[position], "index_add")
-        other = op.args[1 - position]
-        if padded is None or context.uses[padded.out] != 1:
-            continue
-        if not isinstance(other, Value) or not same_type(other, op.out):
-            continue
-        key = padded.kwargs["key"]
-        if same_type(padded.out, op.out) and _is_basic(key):
-            return "plus_at", (other, padded.args[0], key), {}
+        found = _padded(op, position, context)
+        if found is not None:
+            return "plus_at", (_base(op.args[1 - position], context), *found), {}
     return None
+
+
+def subtract_from_slice(op: Op, context: Context) -> Any:
+    """x - (zeros with y in a slice) adds -y to that slice of x."""
+    found = _padded(op, 1, context)
+    if found is None:
+        return None
+    value, key = found
+    base = _base(op.args[0], context)
+    return "plus_at", (base, context.add("np.negative", value), key), {}
+
+
+def _base(x: Value, context: Context) -> Value:
+    """Return what is added to; where it is zeros around -(zeros around y), as zeros around -y.
+
+    Their zeros have another sign, which a sum loses.
+    """
+    padded = context.definition(x, "index_add")
+    if padded is None or context.uses[x] != 1:
+        return x
+    found = _inner_pad(padded.args[0], padded.kwargs["key"], x.shape, context, True)
+    if found is None:
+        return x
+    return context.add("index_add", found[0], shape=x.shape, key=found[1])
+
+
+def _padded(op: Op, position: int, context: Context) -> tuple[Any, Any] | None:
+    """Return what an operand has at a key, and the key, if it has zeros elsewhere."""
+    padded, other = context.definition(op.args[position], "index_add"), op.args[1 - position]
+    if padded is None or context.uses[padded.out] != 1 or not isinstance(other, Value):
+        return None
+    key = padded.kwargs["key"]
+    if not (same_type(other, op.out) and same_type(padded.out, op.out) and _is_basic(key)):
+        return None
+    return padded.args[0], key
+
+
+def pad_padded(op: Op, context: Context) -> Any:
+    """Zeros around zeros around x are zeros around x."""
+    shape = op.kwargs["shape"]
+    found = _inner_pad(op.args[0], op.kwargs["key"], shape, context)
+    return found and ("index_add", (found[0],), {"shape": shape, "key": found[1]})
+
+
+def add_padded(op: Op, context: Context) -> Any:
+    """Zeros around x need not be added to a slice."""
+    base, value, key = op.args
+    found = _inner_pad(value, key, base.shape, context, True)
+    return found and ("plus_at", (base, *found), {})
+
+
+def _inner_pad(
+    value: Any, key: Any, shape: Shape, context: Context, of_negative: bool = False
+) -> Any:
+    """Return what zeros were added to before it is put at a key, and its key in the result.
+
+    With `of_negative`, it may have become negative in between, zeros included.
+    """
+    negated = context.definition(value, "np.negative") if of_negative else None
+    if negated is not None:
+        value = negated.args[0]
+    inner, outer = context.definition(value, "index_add"), _window(key, shape)
+    if inner is None or outer is None:
+        return None
+    window = _window(inner.kwargs["key"], inner.out.shape)
+    if window is None or inner.args[0].shape != tuple(map(len, window)):
+        return None
+    starts = [a.start + b.start for a, b in zip(outer, window, strict=True)]
+    ends = [start + len(part) for start, part in zip(starts, window, strict=True)]
+    found = inner.args[0]
+    found = found if negated is None else context.add("np.negative", found)
+    return found, tuple(map(slice, starts, ends))
+
+
+def slice_of_elementwise(op: Op, context: Context) -> Any:
+    """f(x, y)[1:] computes all elements for some of them, f(x[1:], y[1:]) does not."""
+    whole, key = op.args
+    made = context.definitions.get(whole)
+    if made is None or context.uses[whole] != 1 or not is_elementwise(made.function):
+        return None
+    values = [v for v in made.inputs if v.shape]
+    if made.kwargs or len(made.outs) > 1 or any(v.shape != whole.shape for v in values):
+        return None
+    if not values or _window(key, whole.shape) is None:
+        return None
+    parts = {v: context.add("getitem", v, key) for v in values}
+    args = tuple(parts.get(arg, arg) if isinstance(arg, Value) else arg for arg in made.args)
+    return made.function, args, {}
+
+
+def _window(key: Any, shape: Shape) -> list[range] | None:
+    """Return the indices along each axis that slices without steps select, None of other keys."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if parts.count(Ellipsis) == 1:
+        at = parts.index(Ellipsis)
+        rest = parts[at + 1 :]
+        parts = (*parts[:at], *[slice(None)] * (len(shape) - len(parts) + 1), *rest)
+    if not all(type(part) is slice and part.step in (None, 1) for part in parts):
+        return None
+    ends = [part.start for part in parts] + [part.stop for part in parts]
+    if not all(end is None or type(end) is int for end in ends):
+        return None
+    parts += (slice(None),) * (len(shape) - len(parts))
+    return [range(n)[part] for n, part in zip(shape, parts, strict=True)]
 
 
 def _write_before(x: Any, key: Any, context: Context, *functions: str) -> Op | None:
