@@ -308,6 +308,35 @@ def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
     return found
 
 
+def _solve_triangular(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.solve_triangular(a, b, upper=upper, unit=unit)
+
+
+def _has_lu_factors(shape: tuple[int, ...], dtype: Any) -> bool:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.pays(shape, dtype)
+
+
+def _lu_factor(x: Array) -> tuple[Array, Array]:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.lu_factor(x)
+
+
+def _by_lapack(name: str) -> Any:
+    """Return a function of the factors of a matrix that calls LAPACK for triangular systems."""
+
+    def extension(*arrays: Array, **settings: Any) -> Array:
+        from chainrule.kernels import lu  # keeps import chainrule fast
+
+        return getattr(lu, name)(np, *arrays, **settings, solve=_solve_triangular)
+
+    return extension
+
+
 @errstate(invalid="ignore")  # NumPy warns of nan
 def _logcumsumexp(x: Array, *, axis: int) -> Array:
     return np.logaddexp.accumulate(x, axis)
@@ -379,7 +408,9 @@ class _RuleKernels(dict[str, Any]):
 
 numpy_xp = Namespace(
     np,
-    **kernels_of(np),
+    **kernels_of(np) | {name: _by_lapack(name) for name in ("lu_solve", "lu_inverse")},
+    has_lu_factors=_has_lu_factors,
+    lu_factor=_lu_factor,
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.
@@ -421,6 +452,7 @@ numpy_xp = Namespace(
     diagonal=_diagonal,
     windows=functools.partial(windows, np.lib.stride_tricks.as_strided),
     logcumsumexp=_logcumsumexp,
+    solve_triangular=_solve_triangular,
     take_along_axis=_take_along_axis,
     add_along_axis=_add_along_axis,
     to_device=lambda x, *, source, target: move(x, target),

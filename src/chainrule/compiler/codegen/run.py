@@ -121,7 +121,8 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
 def scope_of(source: Source) -> dict[str, Any]:
     """Return the global namespace of a program's source."""
     helpers = {name: getattr(runtime, name) for name in runtime.__all__}
-    return {**helpers, "each_block": _each_block, "np": np, "kernels": numpy_xp, **source.objects}
+    helpers |= {"each_block": _each_block, "solve_triangular": numpy_xp.solve_triangular}
+    return {**helpers, "np": np, "kernels": numpy_xp, **source.objects}
 
 
 def _each_block(part: Callable[[slice], None], length: int, rows: int) -> None:
