@@ -326,15 +326,16 @@ def _lu_factor(x: Array) -> tuple[Array, Array]:
     return lapack.lu_factor(x)
 
 
-def _by_lapack(name: str) -> Any:
-    """Return a function of the factors of a matrix that calls LAPACK for triangular systems."""
-
-    def extension(*arrays: Array, **settings: Any) -> Array:
-        from chainrule.kernels import lu  # keeps import chainrule fast
-
-        return getattr(lu, name)(np, *arrays, **settings, solve=_solve_triangular)
-
-    return extension
+LAPACK = {
+    "solve_triangular": _solve_triangular,
+    "has_lu_factors": _has_lu_factors,
+    "lu_factor": _lu_factor,
+    **{
+        name: functools.partial(kernels_of(np)[name], solve=_solve_triangular)
+        for name in ("lu_solve", "lu_inverse")
+    },
+}
+"""Functions of matrices that call LAPACK."""
 
 
 @errstate(invalid="ignore")  # NumPy warns of nan
@@ -408,9 +409,7 @@ class _RuleKernels(dict[str, Any]):
 
 numpy_xp = Namespace(
     np,
-    **kernels_of(np) | {name: _by_lapack(name) for name in ("lu_solve", "lu_inverse")},
-    has_lu_factors=_has_lu_factors,
-    lu_factor=_lu_factor,
+    **kernels_of(np) | LAPACK,
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.
@@ -452,7 +451,6 @@ numpy_xp = Namespace(
     diagonal=_diagonal,
     windows=functools.partial(windows, np.lib.stride_tricks.as_strided),
     logcumsumexp=_logcumsumexp,
-    solve_triangular=_solve_triangular,
     take_along_axis=_take_along_axis,
     add_along_axis=_add_along_axis,
     to_device=lambda x, *, source, target: move(x, target),

@@ -1,8 +1,8 @@
 """Triangular systems and LU factors by LAPACK, of which `np.linalg` shows only general solutions.
 
-The routines are those of the OpenBLAS that NumPy is linked with, or else SciPy's. LAPACK's matrices
-are in Fortran order: a matrix in C order is its transpose. Right sides are solved for in C order, as
-rows of a transposed system, so nothing is transposed in memory.
+The routines are those of the OpenBLAS that NumPy is linked with, or else SciPy's. LAPACK's
+matrices are in Fortran order: a matrix in C order is its transpose. Right sides in C order are rows
+of a transposed system, so nothing is transposed in memory.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from chainrule.blas import openblas
-from chainrule.kernels import triangular
-from chainrule.kernels.lu import row_permutation
+from chainrule.kernels import lu, triangular
 
 Array = Any
 
@@ -44,7 +43,8 @@ class Routines(Protocol):
 
 # --- routines of NumPy's OpenBLAS -----------------------------------------------------------------
 
-_byref, _from_buffer = ctypes.byref, ctypes.c_char.from_buffer
+_byref = ctypes.byref
+_from_buffer: Any = ctypes.c_char.from_buffer
 _LETTERS = {letter: _byref(ctypes.c_char(letter.encode())) for letter in "RULTN"}
 _RIGHT, _UPPER, _LOWER, _TRANSPOSED, _PLAIN = _LETTERS.values()
 _UNIT = _UPPER
@@ -177,15 +177,14 @@ def pays(shape: tuple[int, ...], dtype: Any) -> bool:
 
 
 def lu_factor(x: Array) -> tuple[Array, Array]:
-    """Return the LU factors of a matrix that functions of `chainrule.kernels.lu` take.
-
-    With partial pivoting of the columns: LAPACK factorises the transpose, as it is in memory.
-    """
-    call = routines(x.dtype.char)
-    assert call is not None
+    """Return the factors of a matrix that `chainrule.kernels.lu` describes."""
+    call = routines(x.dtype.char) if x.size and x.dtype.isnative else None
+    if call is None:
+        found: tuple[Array, Array] = lu.lu_factor(np, x)
+        return found
     packed = np.array(x, order="C")
     pivots, _ = call.getrf(packed)
-    return packed, row_permutation(np, pivots, len(x))
+    return packed, lu.row_permutation(np, pivots, len(x))
 
 
 # --- helpers --------------------------------------------------------------------------------------

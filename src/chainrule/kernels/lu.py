@@ -126,8 +126,14 @@ def _exchange(order: list[int], pivots: list[int]) -> list[int]:
 
 # --- functions of one matrix by its factors -------------------------------------------------------
 #
-# The factors are those that `chainrule.blas.lapack.factors` returns: x[:, order] is the lower
-# triangle of `lu` times the unit upper one.
+# The factors are packed in `lu`: x[:, order] is its lower triangle times the unit upper one. They
+# are the factors of the transpose, which is what LAPACK takes a matrix in C order for.
+
+
+def lu_factor(xp: Any, x: Array) -> tuple[Array, Array]:
+    """Return the factors of a matrix, and the order of its columns; zero pivots don't raise."""
+    packed, pivots = factorize(xp, x.T, pivot=True)
+    return packed.T, row_permutation(xp, pivots, len(x))
 
 
 def lu_solve(
@@ -159,7 +165,7 @@ def lu_inverse(
     lenient: bool,
     solve: Any = solve_triangular,
 ) -> Array:
-    """Return x⁻¹, or that of xᵀ, by the factors of x; if it is singular, as `inverses` if lenient."""
+    """Return x⁻¹, or that of xᵀ, by the factors of x; `lenient`: of any x, as `inverses` does."""
     try:
         eye = xp.eye(len(x), dtype=x.dtype)
         return lu_solve(xp, lu, order, eye, transposed=transposed, solve=solve)

@@ -225,11 +225,12 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
+    """Return the solution; its derivatives use the factors of a large matrix, too."""
     array = a._array
-    primitive, factors, settings = solve_primitives.solve, (), {}
+    primitive, factors, settings = solve_primitives.solve, list[Tensor](), dict[str, Any]()
     if array.__class__ is np.ndarray and numpy_xp.has_lu_factors(array.shape, array.dtype):
         primitive, settings = solve_primitives.solve_factored, {"transposed": False}
-        factors = tuple([make(part, None) for part in numpy_xp.lu_factor(array)])
+        factors = [make(part, None) for part in numpy_xp.lu_factor(array)]
     result: Tensor = apply_lapack(
         "solve", primitive, SINGULAR_SYSTEM, a, b, *factors, trial="inv", **settings
     )
@@ -378,8 +379,8 @@ def solve_triangular(
 
     Notes
     -----
-    Derivative: as for `solve` [1]_, in the triangle. Solved recursively by halves: matrix products,
-    and LAPACK for small triangles.
+    Derivative: as for `solve` [1]_, in the triangle. Solved by LAPACK, of NumPy's OpenBLAS or of
+    SciPy; without either recursively by halves, in products of matrices.
 
     References
     ----------

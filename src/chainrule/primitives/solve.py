@@ -75,9 +75,7 @@ def _solve_factored_vjp(
     *,
     transposed: bool,
 ) -> tuple[Array | None, Array | None, None, None]:  # 2.3.1
-    grad_b = applied(solve_factored, xp)(
-        transpose(xp, a), g, lu, order, transposed=not transposed
-    )
+    grad_b = applied(solve_factored, xp)(transpose(xp, a), g, lu, order, transposed=not transposed)
     grad_a = -xp.matmul(grad_b, transpose(xp, out)) if needs[0] else None
     return grad_a, grad_b if needs[1] else None, None, None
 

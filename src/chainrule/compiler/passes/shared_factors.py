@@ -1,8 +1,8 @@
 """Sharing of factors: operations on one matrix, or on its transpose, factorise it once.
 
-`np.linalg` factorises in each call. Where several operations of a program have the same matrix, such
-as a solution, the logarithm of the determinant and their derivatives, the matrix is factorised where
-the first of them is, and all of them use the factors.
+`np.linalg` factorises in each call. Where several operations of a program have the same matrix,
+such as a solution, the logarithm of the determinant and their derivatives, the matrix is factorised
+where the first of them is, and all of them use the factors.
 """
 
 from __future__ import annotations
