@@ -57,7 +57,7 @@ _LINALG_CALLS = 25
 
 
 def count_calls(ops: Iterable[Op]) -> int:
-    """Return the cost of operations in elementwise NumPy calls, counting each iteration of their loops."""
+    """Return the cost of operations in elementwise NumPy calls, with each iteration of loops."""
     count = 0
     for op in ops:
         inner = sum(count_calls(region.ops) for region in op.regions)
