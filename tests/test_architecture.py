@@ -134,7 +134,6 @@ MAX_CODE_LINES = 400
 MIN_CODE_LINES_OF_ONE_IMPORTER = 40
 
 SMALL = {
-    "chainrule.backend.cupy_namespace": "the only module that imports CuPy",
     "chainrule.nn.linear": "a public class: cr.nn.Linear",
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
 }
@@ -218,6 +217,7 @@ def needless_basenames(modules: Iterable[Module]) -> list[str]:
 
 LAZY_IMPORTS = {
     "chainrule.backend.cupy_namespace": "imports CuPy, if an array of CuPy's is met",
+    "chainrule.blas.lapack": "needed by linear algebra only: keeps import chainrule fast",
     "chainrule.blas.openblas": "imports NumPy, which has to be loaded with the right kernels",
     "chainrule.compiler.eager.table": "imports the native backend, if it is asked for",
     "chainrule.compiler.native": "imports the native backend, if it is asked for",

@@ -74,6 +74,7 @@ XP = Namespace(
     windows=_borrowed("windows"),
     logcumsumexp=_borrowed("logcumsumexp"),
     assign_at=_borrowed("assign_at"),
+    solve_triangular=_borrowed("solve_triangular"),
     **{name: _borrowed(name) for names in (*KERNELS.values(), NUMPYS) for name in names},
     add_along_axis=_borrowed("add_along_axis"),
     to_device=lambda x, *, source, target: x,

@@ -263,7 +263,17 @@ def _scaled(vjp: Callable[..., Any]) -> Callable[..., Any]:
 CURVED = (
     *("multiply", "divide", "pow", "square", "reciprocal", "prod", "cumulative_prod", "matmul"),
     *("logsumexp", "softmax", "log_softmax", "contract", "cross", "cdist"),
-    *("inv", "solve", "solve_triangular", "pinv", "det", "cofactor", "slogdet", "matrix_exp"),
+    *(
+        "inv",
+        "solve",
+        "solve_factored",
+        "solve_triangular",
+        "pinv",
+        "det",
+        "cofactor",
+        "slogdet",
+        "matrix_exp",
+    ),
     *("cholesky", "qr", "eigh", "eig", "svd", "p_norm"),
     *[row.primitive for row in (*EXPONENTIAL, *TRIGONOMETRIC)],
 )

@@ -96,8 +96,8 @@ class TensorNamespace:
     def eye(self, n: int, *, dtype: Any) -> Tensor:
         return make(numpy_xp.eye(n, dtype=dtype), None)
 
-    def triu(self, x: Tensor) -> Tensor:
-        return make(numpy_xp.triu(x._array), None)
+    def arange(self, n: int) -> Tensor:
+        return make(numpy_xp.arange(n), None)
 
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(x, Tensor):

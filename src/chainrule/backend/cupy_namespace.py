@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule.backend.devices import cupy_module, move
 from chainrule.backend.extensions import Namespace, kernels_of, windows
+from chainrule.kernels.triangular import solve_triangular
 
 Array = Any
 
@@ -46,6 +47,7 @@ def cupy_namespace() -> Namespace:
         minimum_at=lambda base, value, *, key: combine_at("minimum", base, value, key),
         masked=masked,
         assign_at=assign_at,
+        solve_triangular=solve_triangular,  # NumPy passes CuPy arrays on to CuPy
         diagonal=lambda x, *, offset, key: cupy.diagonal(x, offset, -2, -1),
         windows=functools.partial(windows, cupy.lib.stride_tricks.as_strided),
         to_device=lambda x, *, source, target: move(x, target),

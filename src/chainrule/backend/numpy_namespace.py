@@ -308,6 +308,36 @@ def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
     return found
 
 
+def _solve_triangular(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.solve_triangular(a, b, upper=upper, unit=unit)
+
+
+def _has_lu_factors(shape: tuple[int, ...], dtype: Any) -> bool:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.pays(shape, dtype)
+
+
+def _lu_factor(x: Array) -> tuple[Array, Array]:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.lu_factor(x)
+
+
+LAPACK = {
+    "solve_triangular": _solve_triangular,
+    "has_lu_factors": _has_lu_factors,
+    "lu_factor": _lu_factor,
+    **{
+        name: functools.partial(kernels_of(np)[name], solve=_solve_triangular)
+        for name in ("lu_solve", "lu_inverse")
+    },
+}
+"""Functions of matrices that call LAPACK."""
+
+
 @errstate(invalid="ignore")  # NumPy warns of nan
 def _logcumsumexp(x: Array, *, axis: int) -> Array:
     return np.logaddexp.accumulate(x, axis)
@@ -388,7 +418,7 @@ class _Transforms:
 
 numpy_xp = Namespace(
     np,
-    **kernels_of(np),
+    **kernels_of(np) | LAPACK,
     fft=_Transforms(),
     rule_kernels=_RuleKernels(),
     ones=_ones,

@@ -35,6 +35,23 @@ class OpenBLAS:
     def _function(self, name: str) -> Any:
         return self._handle[f"{self._prefix}openblas_{name}{self._suffix}"]
 
+    @property
+    def integer(self) -> Any:
+        """C's type of the integers that Fortran's routines take."""
+        is_64_bit = self._suffix == "64_" or "USE64BITINT" in self._text("get_config")
+        return ctypes.c_int64 if is_64_bit else ctypes.c_int32
+
+    def routine(self, name: str, arguments: int) -> Any:
+        """Return a routine of BLAS or LAPACK, which takes so many addresses and returns nothing.
+
+        It runs without the interpreter lock. Raises AttributeError if there is none of that name.
+        """
+        handle = ctypes.CDLL(EXTENSION.__file__)
+        function = handle[f"{self._prefix}{name}_{self._suffix}"]
+        function.argtypes = [ctypes.c_void_p] * arguments
+        function.restype = None
+        return function
+
     def _text(self, name: str) -> str:
         function = self._function(name)
         function.restype = ctypes.c_char_p

@@ -22,7 +22,9 @@ from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, calls_of, first_call_of
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
+from chainrule.compiler.passes.regions import in_regions
 from chainrule.compiler.passes.reroll import reroll_ops
+from chainrule.compiler.passes.shared_factors import share_factors
 from chainrule.compiler.recorded_graph import RecordedGraph
 from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.object_kinds import is_constant, is_iterator
@@ -51,6 +53,7 @@ class Emitted(NamedTuple):
 
 def emit(program: Program, backend: str | None) -> Emitted:
     """Return a program as NumPy calls or as machine code, whichever is faster by default."""
+    program = in_regions(share_factors)(program)
     source = Source(program)
     if backend == "numpy":
         return Emitted(runner(source), source, "", lambda: (source, {}), [])

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.interrupts import errstate
+from chainrule.kernels.matrices import inverses
+from chainrule.kernels.triangular import solve_triangular
 
 Array = Any
 
@@ -120,3 +122,76 @@ def _exchange(order: list[int], pivots: list[int]) -> list[int]:
     for j, chosen in enumerate(pivots):
         order[j], order[chosen] = order[chosen], order[j]
     return order
+
+
+# --- functions of one matrix by its factors -------------------------------------------------------
+#
+# The factors are packed in `lu`: x[:, order] is its lower triangle times the unit upper one. They
+# are the factors of the transpose, which is what LAPACK takes a matrix in C order for.
+
+
+def lu_factor(xp: Any, x: Array) -> tuple[Array, Array]:
+    """Return the factors of a matrix, and the order of its columns; zero pivots don't raise."""
+    packed, pivots = factorize(xp, x.T, pivot=True)
+    return packed.T, row_permutation(xp, pivots, len(x))
+
+
+def lu_solve(
+    xp: Any,
+    lu: Array,
+    order: Array,
+    b: Array,
+    *,
+    transposed: bool,
+    solve: Any = solve_triangular,
+) -> Array:
+    """Return y with x y = b, or xᵀ y = b, by the factors of x; raise if x is singular."""
+    if transposed:
+        inner = solve(lu.T, xp.take(b, order, axis=-2), upper=False, unit=True)
+        return solve(lu.T, inner, upper=True, unit=False)
+    inner = solve(lu, solve(lu, b, upper=False, unit=False), upper=True, unit=True)
+    place = xp.empty_like(order)
+    place[order] = xp.arange(len(order))
+    return xp.take(inner, place, axis=-2)
+
+
+def lu_inverse(
+    xp: Any,
+    lu: Array,
+    order: Array,
+    x: Array,
+    *,
+    transposed: bool,
+    lenient: bool,
+    solve: Any = solve_triangular,
+) -> Array:
+    """Return x⁻¹, or that of xᵀ, by the factors of x; `lenient`: of any x, as `inverses` does."""
+    try:
+        eye = xp.eye(len(x), dtype=x.dtype)
+        return lu_solve(xp, lu, order, eye, transposed=transposed, solve=solve)
+    except np.linalg.LinAlgError:
+        if not lenient:
+            raise
+        return inverses(xp, x.T if transposed else x)
+
+
+@errstate(all="ignore")  # the logarithm of 0 is -inf
+def lu_slogdet(xp: Any, lu: Array, order: Array) -> tuple[Array, Array]:
+    """Return the sign of det x and the logarithm of its size, by the factors of x."""
+    pivots = lu.diagonal()
+    sizes = xp.abs(pivots)
+    if 0 in sizes:
+        return xp.zeros((), lu.dtype), xp.full((), -xp.inf, sizes.dtype)
+    sign = xp.prod(pivots / sizes)
+    return sign if _is_even(order.tolist()) else -sign, xp.sum(xp.log(sizes))
+
+
+def _is_even(order: list[int]) -> bool:
+    """Return whether a permutation is made of an even number of exchanges."""
+    cycles, seen = 0, [False] * len(order)
+    for start in range(len(order)):
+        cycles += not seen[start]
+        while not seen[start]:
+            seen[start] = True
+            start = order[start]
+    return (len(order) - cycles) % 2 == 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import namespace, numpy_xp
 from chainrule.errors import ShapeError
 from chainrule.linalg.arguments import (
     adjoint,
@@ -219,14 +219,22 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     b = column(b) if is_vector else b
     check_rows("solve", a, b, left)
     if left:
-        result: Tensor = apply_lapack(
-            "solve", solve_primitives.solve, SINGULAR_SYSTEM, a, b, trial="inv"
-        )
+        result = _solve(a, b)
         return without_column(result) if is_vector else result
-    solution = apply_lapack(
-        "solve", solve_primitives.solve, SINGULAR_SYSTEM, transposed(a), transposed(b), trial="inv"
+    return transposed(_solve(transposed(a), transposed(b)))
+
+
+def _solve(a: Tensor, b: Tensor) -> Tensor:
+    """Return the solution; its derivatives use the factors of a large matrix, too."""
+    array = a._array
+    primitive, factors, settings = solve_primitives.solve, list[Tensor](), dict[str, Any]()
+    if array.__class__ is np.ndarray and numpy_xp.has_lu_factors(array.shape, array.dtype):
+        primitive, settings = solve_primitives.solve_factored, {"transposed": False}
+        factors = [make(part, None) for part in numpy_xp.lu_factor(array)]
+    result: Tensor = apply_lapack(
+        "solve", primitive, SINGULAR_SYSTEM, a, b, *factors, trial="inv", **settings
     )
-    return transposed(solution)
+    return result
 
 
 def check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
@@ -371,8 +379,8 @@ def solve_triangular(
 
     Notes
     -----
-    Derivative: as for `solve` [1]_, in the triangle. Solved recursively by halves: matrix products,
-    and LAPACK for small triangles.
+    Derivative: as for `solve` [1]_, in the triangle. Solved by LAPACK, of NumPy's OpenBLAS or of
+    SciPy; without either recursively by halves, in products of matrices.
 
     References
     ----------

@@ -50,13 +50,14 @@ def columns(xp: Any, v: Array) -> Array:
 @use_kernel
 def on_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of the diagonal, for the last two axes of a stack of square matrices."""
-    return xp.eye(x.shape[-1], dtype=x.dtype) == 1
+    number = xp.arange(x.shape[-1])
+    return xp.expand_dims(number, axis=1) == number
 
 
 @use_kernel
 def below_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of the elements below the diagonal."""
-    return xp.triu(xp.ones(x.shape[-2:], dtype=x.dtype)) == 0
+    return xp.expand_dims(xp.arange(x.shape[-2]), axis=1) > xp.arange(x.shape[-1])
 
 
 def diagonal(xp: Any, x: Array) -> Array:

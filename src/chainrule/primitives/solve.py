@@ -60,20 +60,47 @@ solve: Primitive = general(
     broadcasts=False,
 )
 
-_MAX_GENERAL_SIZE = 64
-"""Order up to which LAPACK's general routine solves triangular systems; larger ones are halved."""
+# The solution of a x = b by known factors, those of `a` or of its transpose: a derivative of any
+# order solves systems with this matrix, and none of them factorises it again.
 
 
-def _back_substitution(xp: Any, a: Array, b: Array) -> Array:
-    """Solve with an upper triangular matrix, in which the general routine eliminates nothing."""
-    n = a.shape[-1]
-    if n <= _MAX_GENERAL_SIZE:
-        return xp.linalg.solve(a, b)
-    half = n // 2
-    lower = _back_substitution(xp, a[..., half:, half:], b[..., half:, :])
-    rest = b[..., :half, :] - xp.matmul(a[..., :half, half:], lower)
-    upper = _back_substitution(xp, a[..., :half, :half], rest)
-    return xp.concat([upper, lower], axis=-2)
+def _solve_factored_vjp(
+    xp: Any,
+    g: Array,
+    a: Array,
+    lu: Array,
+    order: Array,
+    out: Array,
+    needs: Needs,
+    *,
+    transposed: bool,
+) -> tuple[Array | None, Array | None, None, None]:  # 2.3.1
+    grad_b = applied(solve_factored, xp)(transpose(xp, a), g, lu, order, transposed=not transposed)
+    grad_a = -xp.matmul(grad_b, transpose(xp, out)) if needs[0] else None
+    return grad_a, grad_b if needs[1] else None, None, None
+
+
+def _solve_factored_jvp(
+    xp: Any, t: Array, a: Array, lu: Array, order: Array, out: Array, *, transposed: bool
+) -> Array:
+    return -applied(solve_factored, xp)(a, xp.matmul(t, out), lu, order, transposed=transposed)
+
+
+solve_factored: Primitive = general(
+    "solve_factored",
+    lambda xp, a, b, lu, order, *, transposed: xp.lu_solve(lu, order, b, transposed=transposed),
+    vjp=_solve_factored_vjp,
+    jvp=(
+        _solve_factored_jvp,
+        lambda xp, t, a, lu, order, *, transposed: applied(solve_factored, xp)(
+            a, t, lu, order, transposed=transposed
+        ),
+        None,
+        None,
+    ),
+    label="LinalgSolveExBackward0",
+    broadcasts=False,
+)
 
 
 def _triangle(xp: Any, x: Array, upper: bool, unit: bool) -> Array:
@@ -85,18 +112,6 @@ def _triangle(xp: Any, x: Array, upper: bool, unit: bool) -> Array:
     return xp.masked(
         x, xp.logical_not(below) if upper else xp.logical_or(below, on_diagonal(xp, x))
     )
-
-
-def _solve_triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
-    a = _triangle(xp, a, upper, unit)
-    if unit:
-        a = a + xp.eye(a.shape[-1], dtype=a.dtype)
-    if upper:
-        return _back_substitution(xp, a, b)
-    # Reversing rows and columns makes a lower triangular matrix an upper one.
-    a, b = xp.flip(a, axis=(a.ndim - 2, a.ndim - 1)), xp.flip(b, axis=(b.ndim - 2,))
-    out = _back_substitution(xp, a, b)
-    return xp.flip(out, axis=(out.ndim - 2,))
 
 
 def _solve_triangular_vjp(
@@ -118,7 +133,7 @@ def _solve_triangular_jvp(
 
 solve_triangular: Primitive = general(
     "solve_triangular",
-    _solve_triangular,
+    lambda xp, a, b, *, upper, unit: xp.solve_triangular(a, b, upper=upper, unit=unit),
     vjp=_solve_triangular_vjp,
     jvp=(
         _solve_triangular_jvp,

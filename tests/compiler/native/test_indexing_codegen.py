@@ -160,6 +160,22 @@ def test_systems_and_determinants(n: int, stack: tuple[int, ...]) -> None:
     compiled(lambda a, b: cr.linalg.solve(a.mT, b) * 2, a, b)
 
 
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize(("n", "stack"), [(1, ()), (5, ()), (3, (4,)), (MAX_MATRIX, ())])
+def test_triangular_systems(n: int, stack: tuple[int, ...], upper: bool, unit: bool) -> None:
+    a = cr.tensor(RNG.standard_normal((*stack, n, n)) / n + 2 * np.eye(n))
+    b = cr.tensor(RNG.standard_normal((*stack, n, 2)))
+
+    def function(a: Any, b: Any) -> Any:
+        return cr.linalg.solve_triangular(a.mT * 1, b * 2, upper=upper, unitriangular=unit) + 1
+
+    compiled(function, a, b)
+    made = cr.compile(function, backend="native")
+    made(a, b)
+    assert "substitute(" in made.source_native
+
+
 @pytest.mark.parametrize("n", [1, 4, MAX_MATRIX])
 def test_cholesky_factors(n: int) -> None:
     x = RNG.standard_normal((3, n, n))
@@ -172,11 +188,13 @@ def test_larger_matrices_are_left_to_lapack() -> None:
     assert "eliminate" not in made.source_native
 
 
-@pytest.mark.parametrize("call", ["inv", "solve", "cholesky"])
+@pytest.mark.parametrize("call", ["inv", "solve", "solve_triangular", "cholesky"])
 def test_singular_matrices_are_numpys_errors(call: str) -> None:
     def function(a: Any) -> Any:
         if call == "solve":
             return cr.linalg.solve(a * 2, a) + 1
+        if call == "solve_triangular":
+            return cr.linalg.solve_triangular(a * 2, a, upper=True) + 1
         return getattr(cr.linalg, call)(a * 2) + 1
 
     made = cr.compile(function, backend="native")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import chainrule.linalg  # noqa: F401 - its primitives are registered when it is imported
+from chainrule.autograd.tensor import make
+from chainrule.backend import namespace
 from conformance.row import COMPLEX, Row, Strided, constant, kink, row, situation
 from conformance.situations import REDUCTION, recorded
 
@@ -106,6 +108,18 @@ def _under_triangle(library: Any, a: Any, b: Any, upper: bool, unit: bool) -> An
     return library.linalg.solve_triangular(_shifted(library, a), b, upper=upper, unitriangular=unit)
 
 
+def _by_factors(library: Any, a: Any, b: Any, transposed: bool) -> Any:
+    a = _shifted(library, a)
+    factors = [make(part, None) for part in namespace(a._array).lu_factor(a._array)]
+    a = a.mT if transposed else a
+    return recorded("solve_factored")(library, a, b, *factors, transposed=transposed)
+
+
+def _transposed_solution(library: Any, a: Any, b: Any, transposed: bool) -> Any:
+    a = _shifted(library, a)
+    return library.linalg.solve(a.mT if transposed else a, b)
+
+
 def _pinv(library: Any, x: Any, rtol: float, atol: float, hermitian: bool) -> Any:
     x = _spread(library, x)
     return library.linalg.pinv(_hermitian(x) if hermitian else x, hermitian=hermitian)
@@ -132,6 +146,16 @@ SYSTEMS = (
         cr=_under_triangle,
         np=_solve_triangular,
         torch=_under_triangle,
+    ),
+    row(
+        "solve_factored",
+        (
+            *_with((*_SOLVED[::2][:3], *_SOLVED[5::2]), transposed=False),
+            *_renamed(_with((_SOLVED[0], _SOLVED[2]), transposed=True), "transposed"),
+        ),
+        cr=_by_factors,
+        np=_transposed_solution,
+        torch=_transposed_solution,
     ),
     row(
         "hermitian",

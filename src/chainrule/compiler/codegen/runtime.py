@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.interrupts import errstate
+from chainrule.kernels.triangular import solve_triangular
 
 Array = Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "masked",
     "plus_at",
     "minimum_at",
+    "solve_triangular",
     "take_along_axis",
     "windows",
     "with_imag",

@@ -89,7 +89,7 @@ _ALLOCATING = frozenset(
         *("add_along_axis", "add_at", "assign_at", "index_add", "maximum_at", "plus_at"),
         *("minimum_at", "take_along_axis", "logcumsumexp", "with_imag", "with_real", DRAW),
         *("for", "while", "if"),
-        "lasting",
+        *("lasting", "solve_triangular"),
     ]
 )
 

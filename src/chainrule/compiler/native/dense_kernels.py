@@ -45,6 +45,29 @@ def eliminate(w: Array, w_at: Any, n: Any, x: Array, x_at: Any, m: Any) -> Any:
     return singular
 
 
+def substitute(
+    w: Array, w_at: Any, n: Any, x: Array, x_at: Any, m: Any, upper: Any, unit: Any
+) -> Any:
+    """Solve w x = b for `n` unknowns, reading one triangle of w; `x` holds the `m` columns of b.
+
+    Golub and Van Loan, 3.1.
+    """
+    singular = i8(0)
+    for step in range(n):
+        k = n - u8(1) - step if upper != 0 else step
+        first = k + u8(1) if upper != 0 else u8(0)
+        last = n if upper != 0 else k
+        for i in range(first, last):
+            factor = w[w_at + k * n + i]
+            for j in range(m):
+                x[x_at + k * m + j] -= factor * x[x_at + i * m + j]
+        if unit == 0:
+            singular = singular | i8(w[w_at + k * n + k] == 0)
+            for j in range(m):
+                x[x_at + k * m + j] /= w[w_at + k * n + k]
+    return singular
+
+
 def _row_of_pivot(w: Array, w_at: Any, k: Any, n: Any) -> Any:
     """Return the row of the largest element of column `k`, from row `k` on."""
     row, largest = k, abs(w[w_at + k * n + k])

@@ -19,6 +19,7 @@ import numpy as np
 
 from chainrule.backend import ndarray, numpy_xp
 from chainrule.backend.extensions import Namespace, kernels_of
+from chainrule.backend.numpy_namespace import LAPACK
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
 from chainrule.blas.startup import is_disabled
@@ -342,4 +343,4 @@ def gemm_namespace(min_multiplies: int = NAMESPACE_MIN_MULTIPLIES) -> Namespace:
         return numpy_xp.matmul(x, y) if out is None else np.matmul(x, y, out=out)
 
     own = {"matmul": matmul}
-    return Namespace(np, **vars(numpy_xp) | kernels_of(Namespace(np, **own)) | own)
+    return Namespace(np, **vars(numpy_xp) | kernels_of(Namespace(np, **own)) | LAPACK | own)

@@ -25,6 +25,13 @@ class LinearAlgebra(Operands):
         yield from self._copied(b, op.out)
         yield from self._eliminated(op, a)
 
+    def solve_triangular(self, op: Op) -> Iterator[str]:
+        """Solve systems with triangular matrices."""
+        a, b = op.args
+        flags = f", i8({int(op.kwargs['upper'])}), i8({int(op.kwargs['unit'])})"
+        yield from self._copied(b, op.out)
+        yield from self._eliminated(op, a, "substitute", flags)
+
     def inverse(self, op: Op) -> Iterator[str]:
         """Invert matrices."""
         (a,), out = op.args, op.out
@@ -55,13 +62,15 @@ class LinearAlgebra(Operands):
         yield from self._copied(a, op.out)
         yield from self._checked(f"cholesky({self._work(op.out)})", a.shape[:-2])
 
-    def _eliminated(self, op: Op, a: Value) -> Iterator[str]:
+    def _eliminated(
+        self, op: Op, a: Value, kernel: str = "eliminate", flags: str = ""
+    ) -> Iterator[str]:
         """Replace the right sides in the output by the solutions."""
         stack = op.out.shape[:-2]
         work = Value((*stack, *a.shape[-2:]), a.dtype)
         yield from self._copied(a, work)
-        columns = f"u8({op.out.shape[-1]})"
-        call = f"eliminate({self._work(work)}, {self._first(op.out, stack)}, {columns})"
+        columns = f"u8({op.out.shape[-1]}){flags}"
+        call = f"{kernel}({self._work(work)}, {self._first(op.out, stack)}, {columns})"
         yield from self._checked(call, stack)
 
     def _copied(self, x: Value, to: Value) -> Iterator[str]:

@@ -47,12 +47,23 @@ def _numpy_calls(group: FusionGroup) -> int:
     return LOOP_CALLS if group.is_loop else count_calls(op for _, op in group.ops)
 
 
+_LINALG = frozenset(
+    [
+        *("np.linalg.solve", "np.linalg.inv", "np.linalg.slogdet", "np.linalg.cholesky"),
+        *("kernels.inverses", "solve_triangular"),
+    ]
+)
+_LINALG_CALLS = 25
+"""Number of elementwise calls that take as long as one of these functions, of a small matrix."""
+
+
 def count_calls(ops: Iterable[Op]) -> int:
-    """Return the number of NumPy calls of operations, counting each iteration of their loops."""
+    """Return the cost of operations in elementwise NumPy calls, with each iteration of loops."""
     count = 0
     for op in ops:
         inner = sum(count_calls(region.ops) for region in op.regions)
-        count += 1 + op.kwargs.get("length", 1) * inner
+        own = _LINALG_CALLS if op.function in _LINALG else 1
+        count += own + op.kwargs.get("length", 1) * inner
     return count
 
 

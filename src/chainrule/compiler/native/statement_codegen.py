@@ -353,6 +353,7 @@ WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "np.cumprod": _Statements.running,
     "np.cumulative_prod": _Statements.running,
     "np.linalg.solve": _Statements.solve,
+    "solve_triangular": _Statements.solve_triangular,
     "np.linalg.inv": _Statements.inverse,
     "kernels.inverses": _Statements.inverse,
     "np.linalg.slogdet": _Statements.slogdet,

@@ -99,7 +99,7 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 _ALWAYS_C_ORDER = frozenset(
-    ["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"]
+    ["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add", "solve_triangular"]
 )
 """Functions whose results are in C order, whatever the order of their arguments."""
 _UNKNOWN_ORDER = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])

@@ -310,11 +310,11 @@ def _check_phases(level: Level, name: str, *arrays: Any, operation: str) -> Any:
     return batched(level, inner_function(name, *datas)(*datas, operation=operation)[None])
 
 
-@rule("linalg.solve")
-def _solve(level: Level, name: str, a: Any, b: Any) -> Any:
+@rule("linalg.solve", "solve_triangular")
+def _solve(level: Level, name: str, a: Any, b: Any, **settings: Any) -> Any:
     vector = b.ndim == 1
     datas = align_ranks(level, a, b[..., None] if vector else b)
-    out = inner_function(name, *datas)(*datas)
+    out = inner_function(name, *datas)(*datas, **settings)
     return batched(level, out[..., 0] if vector else out)
 
 

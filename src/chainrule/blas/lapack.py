@@ -1,0 +1,214 @@
+"""Triangular systems and LU factors by LAPACK, of which `np.linalg` shows only general solutions.
+
+The routines are those of the OpenBLAS that NumPy is linked with, or else SciPy's. LAPACK's
+matrices are in Fortran order: a matrix in C order is its transpose. Right sides in C order are rows
+of a transposed system, so nothing is transposed in memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+
+from chainrule.blas import openblas
+from chainrule.kernels import lu, triangular
+
+Array = Any
+
+_TYPES = {"f": "s", "d": "d", "F": "c", "D": "z"}
+"""LAPACK's prefixes of routine names by NumPy's type character."""
+
+_LOOP_MIN_ROWS = 24
+"""Number of rows from which calling LAPACK for each matrix of a stack pays."""
+
+
+class Routines(Protocol):
+    """LAPACK routines of one dtype."""
+
+    def trsm(self, a: Array, x: Array, *, upper: bool, transposed: bool, unit: bool) -> None:
+        """Overwrite `x`, in C order, with y of op(a) y = x; `a` is in Fortran order."""
+
+    def getrf(self, a: Array) -> tuple[Array, int]:
+        """Overwrite `a`, in C order, with the factors of aᵀ in Fortran order.
+
+        Returns the exchanges of rows, counted from 0, and LAPACK's `info`.
+        """
+
+
+# --- routines of NumPy's OpenBLAS -----------------------------------------------------------------
+
+_byref = ctypes.byref
+_from_buffer: Any = ctypes.c_char.from_buffer
+_LETTERS = {letter: _byref(ctypes.c_char(letter.encode())) for letter in "RULTN"}
+_RIGHT, _UPPER, _LOWER, _TRANSPOSED, _PLAIN = _LETTERS.values()
+_UNIT = _UPPER
+
+
+class _OpenBLASRoutines:
+    """Routines that are called by their addresses."""
+
+    def __init__(self, library: openblas.OpenBLAS, prefix: str, char: str) -> None:
+        self._trsm = library.routine(f"{prefix}trsm", 11)
+        self._trsv = library.routine(f"{prefix}trsv", 8)
+        self._getrf = library.routine(f"{prefix}getrf", 6)
+        self._integer = integer = library.integer
+        self._reference = lru_cache(1024)(lambda n: _byref(integer(n)))
+        self._one = _byref(_from_buffer(np.ones(1, char)))
+        self._pivot_dtype = np.dtype(f"i{ctypes.sizeof(integer)}")
+
+    def trsm(self, a: Array, x: Array, *, upper: bool, transposed: bool, unit: bool) -> None:
+        reference, (n, columns) = self._reference, x.shape
+        uplo, diag = _UPPER if upper else _LOWER, _UNIT if unit else _PLAIN
+        leading, order = reference(max(a.strides[1] // a.itemsize, 1)), reference(n)
+        address, target = a.ctypes.data, _byref(_from_buffer(x))
+        if columns == 1:
+            trans = _TRANSPOSED if transposed else _PLAIN
+            self._trsv(uplo, trans, diag, order, address, leading, target, reference(1))
+            return
+        trans = _PLAIN if transposed else _TRANSPOSED  # as yᵀ op(a)ᵀ = xᵀ, in Fortran order
+        count = reference(columns)
+        self._trsm(
+            *(_RIGHT, uplo, trans, diag, count, order, self._one),
+            *(address, leading, target, count),
+        )
+
+    def getrf(self, a: Array) -> tuple[Array, int]:
+        n, info = self._reference(len(a)), self._integer(0)
+        pivots = np.empty(len(a), self._pivot_dtype)
+        target = _byref(_from_buffer(pivots))
+        self._getrf(n, n, _byref(_from_buffer(a)), n, target, _byref(info))
+        pivots -= 1
+        return pivots, info.value
+
+
+# --- routines of SciPy ----------------------------------------------------------------------------
+
+
+class _SciPyRoutines:
+    """Routines that SciPy wraps."""
+
+    def __init__(self, prefix: str) -> None:
+        self._trsm = getattr(import_module("scipy.linalg.blas"), f"{prefix}trsm")
+        self._getrf = getattr(import_module("scipy.linalg.lapack"), f"{prefix}getrf")
+
+    def trsm(self, a: Array, x: Array, *, upper: bool, transposed: bool, unit: bool) -> None:
+        # The arguments are `side` (right), `lower`, `trans_a` and `diag`.
+        self._trsm(1, a, x.T, 1, not upper, not transposed, unit, overwrite_b=1)
+
+    def getrf(self, a: Array) -> tuple[Array, int]:
+        _, pivots, info = self._getrf(a.T, overwrite_a=1)
+        return pivots, info
+
+
+@cache
+def routines(char: str) -> Routines | None:
+    """Return the routines for a type character; None for other types, or without LAPACK."""
+    prefix = _TYPES.get(char)
+    if prefix is None:
+        return None
+    library = openblas.loaded()
+    if library is not None:
+        try:
+            return _OpenBLASRoutines(library, prefix, char)
+        except AttributeError:  # a build without LAPACK
+            pass
+    return _SciPyRoutines(prefix) if find_spec("scipy") is not None else None
+
+
+# --- triangular systems ---------------------------------------------------------------------------
+
+
+def solve_triangular(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+    """Return x with a x = b, in C order, reading one triangle of `a`.
+
+    Raises
+    ------
+    LinAlgError
+        If there is a zero on a diagonal, as `np.linalg.solve` does.
+    """
+    call = routines(a.dtype.char) if a.dtype == b.dtype and a.dtype.isnative else None
+    n, k = b.shape[-2:]
+    if call is None or n == 0 or k == 0 or not a.size or not b.size:
+        return triangular.solve_triangular(a, b, upper=upper, unit=unit)
+    if a.ndim == b.ndim == 2:
+        if not unit:
+            _check_diagonal(a)
+        x = np.array(b, order="C")
+        _substitute(call, a, x, upper, unit)
+        return x
+    if a.size == n * n and b.ndim >= a.ndim:  # one matrix: one system with all right sides
+        sides = np.moveaxis(b, -2, 0)
+        found = solve_triangular(
+            a.reshape(n, n), sides.reshape(n, b.size // n), upper=upper, unit=unit
+        )
+        return np.ascontiguousarray(np.moveaxis(found.reshape(sides.shape), 0, -2))
+    if n < _LOOP_MIN_ROWS:
+        return triangular.solve_triangular(a, b, upper=upper, unit=unit)
+    if not unit:
+        _check_diagonal(a)
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.empty((*stack, n, k), b.dtype)
+    x[...] = b
+    for matrix, columns in zip(_each(a, stack), _each(x, stack), strict=True):
+        _substitute(call, matrix, columns, upper, unit)
+    return x
+
+
+# --- LU factors -----------------------------------------------------------------------------------
+
+MIN_FACTORED_ROWS = 96
+"""Number of rows from which keeping the factors of a matrix pays, in place of factorising again."""
+
+
+def pays(shape: tuple[int, ...], dtype: Any) -> bool:
+    """Return whether a matrix of this type is worth keeping its factors, and LAPACK has them."""
+    return (
+        len(shape) == 2
+        and shape[0] == shape[1] >= MIN_FACTORED_ROWS
+        and dtype.isnative
+        and routines(dtype.char) is not None
+    )
+
+
+def lu_factor(x: Array) -> tuple[Array, Array]:
+    """Return the factors of a matrix that `chainrule.kernels.lu` describes."""
+    call = routines(x.dtype.char) if x.size and x.dtype.isnative else None
+    if call is None:
+        found: tuple[Array, Array] = lu.lu_factor(np, x)
+        return found
+    packed = np.array(x, order="C")
+    pivots, _ = call.getrf(packed)
+    return packed, lu.row_permutation(np, pivots, len(x))
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _check_diagonal(a: Array) -> None:
+    if 0 in a.diagonal().tolist() if a.ndim == 2 else not np.diagonal(a, 0, -2, -1).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+
+
+def _each(x: Array, stack: tuple[int, ...]) -> Iterator[Array]:
+    """Yield the matrices of a stack, broadcast to the shape of another."""
+    matrices = np.broadcast_to(x, (*stack, *x.shape[-2:])) if x.shape[:-2] != stack else x
+    for index in np.ndindex(stack):
+        yield matrices[index]
+
+
+def _substitute(call: Routines, a: Array, x: Array, upper: bool, unit: bool) -> None:
+    """Overwrite `x`, in C order, with the solution y of a y = x."""
+    size, (row, column) = a.itemsize, a.strides
+    n = len(a)
+    if row == size and column >= n * size and column % size == 0:
+        call.trsm(a, x, upper=upper, transposed=False, unit=unit)
+        return
+    if not (column == size and row >= n * size and row % size == 0):
+        a = np.ascontiguousarray(a)
+    call.trsm(a.T, x, upper=not upper, transposed=True, unit=unit)
