@@ -142,11 +142,13 @@ class Context:
         "_names",
         "_node",
         "_saved",
+        "_unsealed",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
     _saved: dict[Any, Any] | Saved | None  # None once released
+    _unsealed: bool  # whether `_saved` holds tensors, as long as forward runs
     _node: weakref.ref[Any] | None  # set if tensors are saved: `_saved` is a `Saved`
 
     _dirty: tuple[Any, ...]  # marked by forward
@@ -172,6 +174,11 @@ class Context:
         """
         saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
         self._saved = saved or NOTHING
+        self._unsealed = False
+        for value in saved.values():
+            if isinstance(value, Tensor):
+                self._unsealed = True
+                break
 
     @property
     def saved_variables(self) -> Named:
@@ -179,8 +186,10 @@ class Context:
         saved: Any = self._saved
         if saved is None:
             raise freed_error(None if self._node is None else self._node())
+        found: Named = _new(Named)
         if self._node is None:
-            return Named(saved)
+            found.__dict__ = saved
+            return found
         node: Any = self._node()  # None if ctx has outlived the graph
         written = node is not None and write_log.last > node.seq
         values = {}
@@ -198,7 +207,6 @@ class Context:
                 tensor = values[name] = _new(Tensor)  # `make` inline, in half the time
                 tensor._array, tensor._node = value, origin
                 tensor._grad = tensor._view = None
-        found: Named = _new(Named)
         found.__dict__ = values
         return found
 
@@ -234,20 +242,16 @@ def seal_saved(
 ) -> None:
     """Replace saved tensors by their arrays and origins, so that there is no reference cycle."""
     sealed: Saved = []
-    tensors = False
-    only = outputs[0] if len(outputs) == 1 else None
     saved: Any = ctx._saved
+    only = outputs[0] if len(outputs) == 1 else None
     for name, value in saved.items():
         origin = _NO_TENSOR
         if value.__class__ is Tensor or isinstance(value, Tensor):
-            tensors = True
             origin = value._node if value._view is None else current_node(value)
             if origin is None or only is None or value is only:
                 origin = _origin(value, origin, arguments, outputs, ctx)
             value = value._array
         sealed.append((name, value, origin))
-    if not tensors:
-        return
     modes = current_modes()
     if modes is not None and modes.saved_hooks is not None:
         sealed = [
