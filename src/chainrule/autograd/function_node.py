@@ -211,24 +211,21 @@ class FunctionNode(Node):
         if result is None:
             return [None] * len(names)
         values = list(result) if isinstance(result, tuple | list) else [result]
-        while len(values) > len(names) and values[-1] is None:
-            values.pop()
-        if len(values) == len(names):
-            return values
-        tracked = [index for index, edge in enumerate(edges) if edge is not None]
-        while len(values) > len(tracked) and values[-1] is None:
-            values.pop()
-        if len(values) != len(tracked):
+        tracked = len(edges) - edges.count(None)
+        for count in (len(names), tracked):
+            while len(values) > count and values[-1] is None:
+                values.pop()
+            if len(values) == len(names):
+                return values
+        if len(values) != tracked:
             got = len(result) if isinstance(result, tuple | list) else 1
             raise AutogradError(
                 f"Function {self.name} returned an incorrect number of gradients (expected "
                 f"{len(names)}, got {got}): return one for each argument of {self.function.name} "
                 f"({', '.join(names)}), None where there is none, or a dict by name"
             )
-        full = [None] * len(names)
-        for index, value in zip(tracked, values, strict=True):
-            full[index] = value
-        return full
+        following = iter(values)
+        return [None if edge is None else next(following) for edge in edges]
 
     def _check_shape(
         self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool

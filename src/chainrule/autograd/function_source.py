@@ -11,6 +11,7 @@ import inspect
 import keyword
 import linecache
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 # --- source ---------------------------------------------------------------------------------------
 #
 # `$` stands for a prefix that no parameter has, of all names that are not the user's.
+
+_MADE = """\
+def $made($function, $forward, $defaults, $names, $known, $names_of):
+{functions}
+    return {title}, $cotangents
+"""
 
 _CALL = """\
 def {title}({parameters}):
@@ -113,7 +120,6 @@ _INSPECT_ALL = """\
 
 _COTANGENTS = """\
 
-
 def $cotangents($node, $result, $run, $received):
     $edges = $node.edges
     if $result.__class__ is tuple and len($result) == {count}:
@@ -121,7 +127,7 @@ def $cotangents($node, $result, $run, $received):
     elif $result.__class__ is dict and $known.issuperset($result):
         $get = $result.get
         {gradients} = {by_name}
-    elif $result.__class__ is $Tensor and $edges.count(None) == {count} - 1:
+    elif $result.__class__ is $Tensor and $edges.count(None) == {others}:
         {same} = $result
     else:
         {gradients} = $node.by_argument($result)
@@ -150,12 +156,29 @@ _CHECK_ONE = """\
 
 _COTANGENTS_OF_ALL = """\
 
-
 def $cotangents($node, $result, $run, $received):
-    return [
-        $node.cotangent($grad, $i, $run, $result, $received)
-        for $i, $grad in enumerate($node.by_argument($result))
-    ]
+    $grads = $result
+    if $result.__class__ is not tuple or len($result) != len($node.edges):
+        $grads = $node.by_argument($result)
+    $usual = $run.xp is None is $run.receiving
+    $found = []
+    for $grad, $edge, $meta in zip($grads, $node.edges, $node.input_meta):
+        if $edge is None:
+            $grad = None
+        elif $grad is not None:
+            $shape, $dtype = $meta
+            if (
+                $usual
+                and $grad.__class__ is $Tensor
+                and $grad._array.dtype is $dtype is not $COMPLEX64
+                and $dtype is not $COMPLEX128
+                and $grad._array.shape == $shape
+            ):
+                $grad = $grad._array
+            else:
+                $grad = $node.cotangent($grad, len($found), $run, $result, $received)
+        $found.append($grad)
+    return $found
 """
 
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
@@ -164,8 +187,8 @@ _VARIADIC = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 def source_of(title: str, parameters: list[inspect.Parameter], own: str) -> str:
     """Return the source of a custom function with these parameters after `ctx`.
 
-    It defines the call, and `$cotangents`, which returns the result of backward, checked, as the
-    cotangent of each argument. `own` is the prefix of generated names.
+    It defines `$made`, which returns the call, and the function from the result of backward to the
+    cotangent of each argument, checked. `own` is the prefix of generated names.
     """
     names = [p.name for p in parameters]
     if names and not any(p.kind in _VARIADIC for p in parameters):
@@ -173,9 +196,8 @@ def source_of(title: str, parameters: list[inspect.Parameter], own: str) -> str:
     else:
         source = _of_any_length(parameters)
     signature, arguments = _parameters_source(parameters), map(_argument_source, parameters)
-    source = source.replace("{title}", title)
-    source = source.replace("{parameters}", signature).replace("{arguments}", ", ".join(arguments))
-    return source.replace("$", own)
+    source = _filled(source, title=title, parameters=signature, arguments=", ".join(arguments))
+    return _MADE.format(functions=textwrap.indent(source, "    "), title=title).replace("$", own)
 
 
 def _unrolled(names: list[str]) -> str:
@@ -198,6 +220,7 @@ def _unrolled(names: list[str]) -> str:
     cotangents = _filled(
         _COTANGENTS,
         count=str(len(names)),
+        others=str(len(names) - 1),
         gradients=_tuple(grads),
         by_name=_tuple(f"$get({name!r})" for name in names),
         same=" = ".join(grads),
@@ -210,10 +233,11 @@ def _unrolled(names: list[str]) -> str:
 
 def _of_any_length(parameters: list[inspect.Parameter]) -> str:
     """Return the source for any number of arguments, as far as it depends on the parameters."""
+    variadic = [p for p in parameters if p.kind in _VARIADIC]
     call = _filled(
         _CALL,
         inspection=_INSPECT_ALL.format(values=_tuple(map(_value_source, parameters))),
-        names=_tuple(map(_name_source, parameters)),
+        names=f"$names_of{_tuple(map(_count_source, variadic))}",
         edges="$edges",
         metas="$metas",
         has_edge="$edges.count(None) < len($edges)",
@@ -230,16 +254,17 @@ def _filled(template: str, **pieces: str) -> str:
 
 
 def _tuple(items: Iterable[str]) -> str:
-    return f"({''.join(f'{item}, ' for item in items)})"
+    items = list(items)
+    return f"({', '.join(items)}{',' * (len(items) == 1)})"
 
 
 def _parameters_source(parameters: list[inspect.Parameter]) -> str:
-    """Return parameters as source; the default of the i-th is the variable `$default{i}`."""
+    """Return parameters as source; the default of the i-th is ``$defaults[i]``."""
     texts: list[str] = []
     for i, p in enumerate(parameters):
         if p.kind is p.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
             texts.append("*")
-        texts.append(f"{_star(p)}{p.name}" + ("" if p.default is p.empty else f"=$default{i}"))
+        texts.append(f"{_star(p)}{p.name}" + ("" if p.default is p.empty else f"=$defaults[{i}]"))
         last = i + 1 == len(parameters) or parameters[i + 1].kind is not p.POSITIONAL_ONLY
         if p.kind is p.POSITIONAL_ONLY and last:
             texts.append("/")
@@ -258,11 +283,9 @@ def _value_source(p: inspect.Parameter) -> str:
     return f"*{p.name}.values()" if p.kind is p.VAR_KEYWORD else f"{_star(p)}{p.name}"
 
 
-def _name_source(p: inspect.Parameter) -> str:
-    """Return the names of the values of a parameter, as items of a tuple."""
-    if p.kind is p.VAR_POSITIONAL:
-        return f"*$indexed_names({p.name!r}, {p.name})"
-    return f"*{p.name}" if p.kind is p.VAR_KEYWORD else repr(p.name)
+def _count_source(p: inspect.Parameter) -> str:
+    """Return what the names of the values of a parameter depend on, as an item of a tuple."""
+    return f"len({p.name})" if p.kind is p.VAR_POSITIONAL else f"*{p.name}"
 
 
 def _star(p: inspect.Parameter) -> str:
@@ -279,18 +302,29 @@ def make_call(
 
     Also return what turns the result of backward into the cotangent of each argument.
     """
-    own = "_" * (1 + max((len(p.name) - len(p.name.lstrip("_")) for p in parameters), default=0))
     usable = function.name.isidentifier() and not keyword.iskeyword(function.name)
     title = function.name if usable else "function"
+    names = [p.name for p in parameters]
+    own = "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in (title, *names)))
     source, filename = source_of(title, parameters, own), f"<binder of {function.name}>"
-    values: dict[str, Any] = {f"default{i}": p.default for i, p in enumerate(parameters)}
-    values |= {"function": function, "forward": function.forward}
-    values["names"] = tuple([p.name for p in parameters])
-    values["known"] = function.argument_names
-    scope = {f"{own}{name}": value for name, value in (_GLOBALS | values).items()}
-    exec(_compiled(source, filename), scope)
+    scope: dict[str, Any] = {}
+    exec(_compiled(source, filename), _globals_of(own), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    return scope[title], scope[f"{own}cotangents"]
+    made: tuple[Any, Callable[..., Sequence[Any]]] = scope[f"{own}made"](
+        function,
+        function.forward,
+        [p.default for p in parameters],
+        tuple(names),
+        function.argument_names,
+        _names_of(parameters),
+    )
+    return made
+
+
+@functools.cache
+def _globals_of(own: str) -> dict[str, Any]:
+    """Return the global variables of generated functions, named with a prefix."""
+    return {"__name__": __name__, **{f"{own}{name}": value for name, value in _GLOBALS.items()}}
 
 
 @functools.lru_cache(maxsize=256)
@@ -317,8 +351,20 @@ def _inspect_arguments(
     return tuple(edges), tuple(metas)
 
 
-def _indexed_names(name: str, values: tuple[Any, ...]) -> list[str]:
-    return [f"{name}[{i}]" for i in range(len(values))]
+def _names_of(parameters: list[inspect.Parameter]) -> Callable[..., tuple[str, ...]]:
+    """Return the function from the number of ``*args`` and the keys of ``**kwargs`` to names."""
+
+    @functools.lru_cache(maxsize=64)
+    def names_of(*variable: Any) -> tuple[str, ...]:
+        following, names = list(variable), list[str]()
+        for p in parameters:
+            if p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(following.pop(0))]
+            else:
+                names += following if p.kind is p.VAR_KEYWORD else [p.name]
+        return tuple(names)
+
+    return names_of
 
 
 _PLAIN = frozenset([float, int, bool, str, type(None)])
@@ -339,7 +385,6 @@ _GLOBALS: dict[str, Any] = {
     "current_node": current_node,
     "get_frame": sys._getframe,
     "get_modes": MODES.get,
-    "indexed_names": _indexed_names,
     "inspect_arguments": _inspect_arguments,
     "next_seq": next_seq,
     "output_meta": output_meta,
