@@ -40,8 +40,8 @@ class Named:
 
     def __getitem__(self, key: Any) -> Any:
         values = self.__dict__
-        if not isinstance(key, str):
-            return tuple(values.values())[key]
+        if key.__class__ is int or not isinstance(key, str):
+            return (*values.values(),)[key]
         if key not in values:
             raise KeyError(f"there is no {key!r} here, only {_available(self)}")
         return values[key]
@@ -83,14 +83,13 @@ class Needs(Named):
         raise AttributeError(f"needs_input_grad can't be changed: {name!r}")
 
 
-def needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
-    """Return `ctx.needs_input_grad` for arguments of these names."""
-    made = _NEEDS.get((names, needs))
-    if made is None:
-        if len(_NEEDS) >= _MAX_NEEDS:
-            _NEEDS.clear()
-        made = _NEEDS[names, needs] = _new(Needs)
-        made.__dict__.update(zip(names, needs, strict=True))
+def _needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
+    """Return a new `ctx.needs_input_grad` for arguments of these names, and keep it."""
+    if len(_NEEDS) >= _MAX_NEEDS:
+        _NEEDS.clear()
+    made: Needs = _new(Needs)
+    made.__dict__.update(zip(names, needs, strict=True))
+    _NEEDS[names, needs] = made
     return made
 
 
@@ -153,7 +152,7 @@ class Context:
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
     _saved: dict[Any, Any] | None  # by name or number; None once released
-    _unsealed: bool  # whether `_saved` holds tensors, as long as forward runs
+    _unsealed: bool  # whether forward has saved tensors
     _origins: list[Any]  # of the saved values, if tensors are saved: `_saved` has their arrays
     _node: weakref.ref[Any] | None  # set if tensors are saved
 
@@ -168,7 +167,11 @@ class Context:
     @property
     def needs_input_grad(self) -> Needs:
         """For each argument of forward, whether the running pass needs its gradient."""
-        return needs_of(self._names, tuple([edge is not None for edge in self._edges]))
+        key = self._names, tuple(map(bool, self._edges))
+        try:
+            return _NEEDS[key]
+        except KeyError:
+            return _needs_of(*key)
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values of any type for backward; keywords are read by name. The last call wins.
@@ -180,9 +183,8 @@ class Context:
         """
         saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
         self._saved = saved or NOTHING
-        self._unsealed = False
         for value in saved.values():
-            if isinstance(value, Tensor):
+            if value.__class__ is Tensor or isinstance(value, Tensor):
                 self._unsealed = True
                 break
 

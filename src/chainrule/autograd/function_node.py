@@ -12,11 +12,11 @@ from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
+from chainrule.autograd.reverse import ALONE, ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, writes_since
 from chainrule.autograd.views import View, current_node
-from chainrule.backend import namespace, ndarray
+from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
 from chainrule.primitives import indexing
 
@@ -175,7 +175,13 @@ class FunctionNode(Node):
         grads: list[Any] = []
         for index, output in enumerate(self.outputs):
             if index in g:
-                grads.append(run.show(g[index]))
+                part = g[index]
+                if run.xp is None and part.__class__ is ndarray and part.dtype.kind != "c":
+                    if count_references(part) > ALONE + 1 or part.base is not None:
+                        part = np_array(part)  # shared or broadcast, and backward may write to it
+                    grads.append(make(part, None))
+                else:
+                    grads.append(run.show(part))
             elif output is None or not self.ctx._materialize:
                 grads.append(None)
             else:
@@ -253,6 +259,7 @@ class FunctionNode(Node):
 
 
 _new = object.__new__
+np_array = numpy_xp.array
 
 
 def _missing_text(name: str) -> str:
@@ -312,12 +319,11 @@ def attach_outputs(
         if ctx._unsealed:
             seal_saved(ctx, node, values, raw)
     if len(set(map(id, raw))) == len(raw):
-        results = [
-            attach_output(output, ctx, node, values, index)
-            if output.__class__ is Tensor or isinstance(output, Tensor)
-            else output
-            for index, output in enumerate(raw)
-        ]
+        results: list[Any] = []
+        for index, output in enumerate(raw):
+            if output.__class__ is Tensor or isinstance(output, Tensor):
+                output = attach_output(output, ctx, node, values, index)
+            results.append(output)
     else:
         results = _attach_repeated(raw, ctx, node, values)
     if ctx._dirty or ctx._constant:
@@ -353,20 +359,25 @@ def _attach_repeated(
 
 def output_meta(output: Any) -> Any:
     """Return shape, dtype and namespace of an output, for its gradients and tangents."""
-    if not isinstance(output, Tensor):
+    if output.__class__ is not Tensor and not isinstance(output, Tensor):
         return None
-    return output._array.shape, output._array.dtype, namespace(output._array)
+    array = output._array
+    return array.shape, array.dtype, numpy_xp if array.__class__ is ndarray else namespace(array)
 
 
 def attach_output(
     output: Tensor, ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], index: int
 ) -> Tensor:
     """Return one output of forward connected to `node`."""
-    edge = None
+    edge: Any = None
     if node is not None and output._array.dtype.kind in "fc":
-        edge = node.output_edge(index) if node.outputs else node
+        edge = NodeOutput(node, index) if node.outputs else node
         if ctx._constant and contains(ctx._constant, output):
             edge = None
+    is_new = output._node is None is output._view and not ctx._dirty
+    if node is not None and is_new and not contains(values, output):  # the usual case
+        output._node = edge
+        return output
     if ctx._dirty and contains(ctx._dirty, output):
         if edge is not None or (node is not None and output._node is not None):
             rebase(output, edge, output._array)  # None: the former values are overwritten
