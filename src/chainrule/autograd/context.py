@@ -181,7 +181,10 @@ class Context:
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
         """
-        saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
+        saved: dict[Any, Any] = by_name
+        if values:
+            saved = dict(enumerate(values))
+            saved.update(by_name)
         self._saved = saved or NOTHING
         for value in saved.values():
             if value.__class__ is Tensor or isinstance(value, Tensor):

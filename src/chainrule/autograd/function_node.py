@@ -14,7 +14,7 @@ from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.reverse import ALONE, ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write, writes_since
+from chainrule.autograd.versions import record_write, write_log, writes_since
 from chainrule.autograd.views import View, current_node
 from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
@@ -419,7 +419,7 @@ def contains(values: Sequence[Any], tensor: Tensor) -> bool:
 def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
     """Record a write to dirty tensors that forward wrote to unseen, as through NumPy."""
     for tensor in dirty:
-        if not writes_since(tensor._array, since):
+        if write_log.last <= since or not writes_since(tensor._array, since):
             record_write(tensor._array, name)
 
 
