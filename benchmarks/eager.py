@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import custom_functions
 import harness
 import numpy as np
 
@@ -18,13 +19,6 @@ try:
     import torch
 except ImportError:
     torch = None
-try:
-    import autograd.extend
-    import autograd.numpy as hips_numpy
-
-    import autograd as hips
-except ImportError:
-    hips = None
 
 LENGTH = 1000
 PEERS = ["chainrule", "PyTorch", "HIPS autograd"]
@@ -87,123 +81,6 @@ def chains() -> list[harness.Row]:
     ]
 
 
-@cr.autograd_function
-def mul_constant(ctx: Any, tensor: Any, constant: float) -> Any:
-    ctx.constant = constant
-    return tensor * constant
-
-
-@mul_constant.backward
-def _(ctx: Any, grad_output: Any) -> Any:
-    return grad_output * ctx.constant, None
-
-
-@cr.autograd_function
-def mul_constant_by_name(ctx: Any, tensor: Any, constant: float) -> Any:
-    ctx.save_for_backward(constant=constant)
-    return tensor * constant
-
-
-@mul_constant_by_name.backward
-def _(ctx: Any, grad_output: Any) -> Any:
-    return {"tensor": grad_output * ctx.saved_variables.constant}
-
-
-@cr.autograd_function
-def linear(ctx: Any, input: Any, weight: Any, bias: Any = None) -> Any:
-    ctx.save_for_backward(input=input, weight=weight, bias=bias)
-    output = input @ weight.T
-    return output if bias is None else output + bias
-
-
-@linear.backward
-def _(ctx: Any, grad_output: Any) -> Any:
-    saved, needs = ctx.saved_variables, ctx.needs_input_grad
-    return {
-        "input": grad_output @ saved.weight if needs.input else None,
-        "weight": grad_output.T @ saved.input if needs.weight else None,
-        "bias": grad_output.sum(0) if needs.bias else None,
-    }
-
-
-def torch_functions() -> tuple[Any, Any]:
-    class MulConstant(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, tensor: Any, constant: float) -> Any:
-            ctx.constant = constant
-            return tensor * constant
-
-        @staticmethod
-        def backward(ctx: Any, grad_output: Any) -> Any:
-            return grad_output * ctx.constant, None
-
-    class Linear(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, input: Any, weight: Any, bias: Any = None) -> Any:
-            ctx.save_for_backward(input, weight, bias)
-            output = input.mm(weight.t())
-            return output if bias is None else output + bias
-
-        @staticmethod
-        def backward(ctx: Any, grad_output: Any) -> Any:
-            input, weight, _ = ctx.saved_tensors
-            needs = ctx.needs_input_grad
-            return (
-                grad_output.mm(weight) if needs[0] else None,
-                grad_output.t().mm(input) if needs[1] else None,
-                grad_output.sum(0) if needs[2] else None,
-            )
-
-    return MulConstant.apply, Linear.apply
-
-
-def hips_mul_constant() -> Callable[[], Any]:
-    multiply = autograd.extend.primitive(lambda x, c: x * c)
-    autograd.extend.defvjp(multiply, lambda ans, x, c: lambda g: g * c, None)
-
-    def total(x: Any) -> Any:
-        for _ in range(LENGTH):
-            x = multiply(x, 1.001)
-        return hips_numpy.sum(x)
-
-    gradient, start = hips.grad(total), np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-    return lambda: gradient(start)
-
-
-def custom_functions() -> list[harness.Row]:
-    def multiplied(ours: Any) -> dict[str, Any]:
-        def build(lib: Any, make: Callable[..., Any]) -> Callable[[], Any]:
-            function = ours if lib is cr else torch_functions()[0]
-            x = make([0.1, 0.2, 0.3, 0.4], requires_grad=True)
-            return chain(lambda y: function(y, 1.001), x)
-
-        jobs = in_both(build)
-        if hips is not None:
-            jobs["HIPS autograd"] = hips_mul_constant()
-        return jobs
-
-    def linear_step(lib: Any, make: Callable[..., Any]) -> Callable[[], Any]:
-        function = linear if lib is cr else torch_functions()[1]
-        rng = np.random.default_rng(0)
-        x = make(rng.standard_normal((4, 16)), requires_grad=True)
-        weight = make(rng.standard_normal((8, 16)), requires_grad=True)
-        bias = make(rng.standard_normal(8), requires_grad=True)
-
-        def job() -> None:
-            function(x, weight, bias).sum().backward()
-
-        return job
-
-    bars = {"PyTorch": 0.5, "HIPS autograd": 1.0}
-    return [
-        harness.measure("custom mul_constant", multiplied(mul_constant), bars, units=LENGTH),
-        harness.measure(
-            "custom mul_constant, by name", multiplied(mul_constant_by_name), bars, units=LENGTH
-        ),
-        harness.measure("custom linear (16×8)", in_both(linear_step), {"PyTorch": 0.7}),
-    ]
-
-
 def two_layers() -> list[harness.Row]:
     rng = np.random.default_rng(0)
     shapes = [(64, 1000), (64, 10), (1000, 100), (100, 10)]
@@ -235,7 +112,7 @@ def two_layers() -> list[harness.Row]:
 def main() -> str:
     if torch is not None:
         torch.set_num_threads(2)
-    rows = [*chains(), *custom_functions(), *two_layers()]
+    rows = [*chains(), *custom_functions.rows(), *two_layers()]
     modules = [module for module in (np, torch) if module is not None]
     return f"{harness.table(rows, PEERS)}\n\n{harness.versions(cr, *modules)}"
 

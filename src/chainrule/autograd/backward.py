@@ -10,7 +10,15 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, no_grad, run_in
+from chainrule.autograd.modes import (
+    MODES,
+    RECORDED,
+    UNRECORDED,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    run_in,
+)
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
@@ -153,7 +161,7 @@ def input_node(tensor: Any, name: Any) -> Any:
 def _walk(run: BackwardPass) -> None:
     """Run a pass in its grad mode, without NumPy's warnings of inf and nan."""
     outer, errstate = MODES.get(), ERRSTATE.get()
-    inner = _RECORDED if run.xp is not None else _UNRECORDED
+    inner = RECORDED if run.xp is not None else UNRECORDED
     walk = run.walk
     if outer is not None:
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
@@ -200,7 +208,6 @@ def _walk_in_thread(walk: Callable[[], None]) -> None:
 
 
 _PASSES_PER_STACK = 20  # nested passes: each takes six calls and those of the user
-_RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
 
 
 def autograd_backward(

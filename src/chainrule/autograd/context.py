@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,8 +40,8 @@ class Named:
 
     def __getitem__(self, key: Any) -> Any:
         values = self.__dict__
-        if not isinstance(key, str):
-            return tuple(values.values())[key]
+        if key.__class__ is int or not isinstance(key, str):
+            return (*values.values(),)[key]
         if key not in values:
             raise KeyError(f"there is no {key!r} here, only {_available(self)}")
         return values[key]
@@ -84,12 +83,18 @@ class Needs(Named):
         raise AttributeError(f"needs_input_grad can't be changed: {name!r}")
 
 
-@functools.lru_cache(maxsize=1024)
-def needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
-    """Return `ctx.needs_input_grad` for arguments of these names."""
+def _needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
+    """Return a new `ctx.needs_input_grad` for arguments of these names, and keep it."""
+    if len(_NEEDS) >= _MAX_NEEDS:
+        _NEEDS.clear()
     made: Needs = _new(Needs)
     made.__dict__.update(zip(names, needs, strict=True))
+    _NEEDS[names, needs] = made
     return made
+
+
+_NEEDS: dict[tuple[tuple[str, ...], tuple[bool, ...]], Needs] = {}
+_MAX_NEEDS = 1024
 
 
 NOTHING: dict[Any, Any] = {}
@@ -97,8 +102,6 @@ NOTHING: dict[Any, Any] = {}
 
 _NO_TENSOR: Any = object()  # the origin of a value that is no tensor
 _INTERMEDIATE: Any = object()  # the origin of a tensor that is neither input nor output
-
-Saved = list[tuple[Any, Any, Any]]  # name, value (the array of a tensor), origin
 
 
 def _restored(node: Any, value: Any, origin: Any) -> Tensor:
@@ -141,13 +144,17 @@ class Context:
         "_edges",
         "_names",
         "_node",
+        "_origins",
         "_saved",
+        "_unsealed",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
-    _saved: dict[Any, Any] | Saved | None  # None once released
-    _node: weakref.ref[Any] | None  # set if tensors are saved: `_saved` is a `Saved`
+    _saved: dict[Any, Any] | None  # by name or number; None once released
+    _unsealed: bool  # whether forward has saved tensors
+    _origins: list[Any]  # of the saved values, if tensors are saved: `_saved` has their arrays
+    _node: weakref.ref[Any] | None  # set if tensors are saved
 
     _dirty: tuple[Any, ...]  # marked by forward
     _constant: tuple[Any, ...]
@@ -160,7 +167,11 @@ class Context:
     @property
     def needs_input_grad(self) -> Needs:
         """For each argument of forward, whether the running pass needs its gradient."""
-        return needs_of(self._names, tuple(map(bool, self._edges)))
+        key = self._names, tuple(map(bool, self._edges))
+        try:
+            return _NEEDS[key]
+        except KeyError:
+            return _needs_of(*key)
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values of any type for backward; keywords are read by name. The last call wins.
@@ -170,42 +181,57 @@ class Context:
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
         """
-        saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
+        saved: dict[Any, Any] = by_name
+        if values:
+            saved = dict(enumerate(values))
+            saved.update(by_name)
         self._saved = saved or NOTHING
+        for value in saved.values():
+            if value.__class__ is Tensor or isinstance(value, Tensor):
+                self._unsealed = True
+                break
 
     @property
     def saved_variables(self) -> Named:
         """The saved values, by attribute, key and position; tensors are checked for writes."""
-        saved: Any = self._saved
+        saved = self._saved
+        found: Named = _new(Named)
+        if saved is None or self._node is not None:
+            saved = dict(zip(saved or (), self._restored(), strict=True))
+        found.__dict__ = saved
+        return found
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The saved values as a tuple, as in PyTorch."""
+        if self._saved is None or self._node is not None:
+            return tuple(self._restored())
+        return tuple(self._saved.values())
+
+    def _restored(self) -> list[Any]:
+        """Return the saved values, with tensors in place of arrays."""
+        saved = self._saved
+        node: Any = None if self._node is None else self._node()  # None if ctx outlived the graph
         if saved is None:
-            raise freed_error(None if self._node is None else self._node())
-        if self._node is None:
-            return Named(saved)
-        node: Any = self._node()  # None if ctx has outlived the graph
+            raise freed_error(node)
         written = node is not None and write_log.last > node.seq
-        values = {}
-        for name, value, origin in saved:
+        values: list[Any] = []
+        for value, origin in zip(saved.values(), self._origins):  # noqa: B905 - strict= costs 60 ns
             if origin is _NO_TENSOR:
-                values[name] = value
+                values.append(value)
             elif (
                 written
                 or origin.__class__ is int
                 or origin is _INTERMEDIATE
                 or value.__class__ is SavedTensor
             ):
-                values[name] = _restored(node, value, origin)
+                values.append(_restored(node, value, origin))
             else:
-                tensor = values[name] = _new(Tensor)  # `make` inline, in half the time
+                tensor = _new(Tensor)  # `make` inline, in half the time
                 tensor._array, tensor._node = value, origin
                 tensor._grad = tensor._view = None
-        found: Named = _new(Named)
-        found.__dict__ = values
-        return found
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """The saved values as a tuple, as in PyTorch."""
-        return tuple(self.saved_variables)
+                values.append(tensor)
+        return values
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare that forward wrote to these inputs in place; it must return them."""
@@ -233,28 +259,20 @@ def seal_saved(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
     """Replace saved tensors by their arrays and origins, so that there is no reference cycle."""
-    sealed: Saved = []
-    tensors = False
-    only = outputs[0] if len(outputs) == 1 else None
     saved: Any = ctx._saved
+    modes = current_modes()
+    hooks = None if modes is None else modes.saved_hooks
+    origins: list[Any] = []
+    only = outputs[0] if len(outputs) == 1 else None
     for name, value in saved.items():
         origin = _NO_TENSOR
         if value.__class__ is Tensor or isinstance(value, Tensor):
-            tensors = True
             origin = value._node if value._view is None else current_node(value)
             if origin is None or only is None or value is only:
                 origin = _origin(value, origin, arguments, outputs, ctx)
-            value = value._array
-        sealed.append((name, value, origin))
-    if not tensors:
-        return
-    modes = current_modes()
-    if modes is not None and modes.saved_hooks is not None:
-        sealed = [
-            (name, value if origin is _NO_TENSOR else pack_array(value, *modes.saved_hooks), origin)
-            for name, value, origin in sealed
-        ]
-    ctx._saved = sealed
+            saved[name] = value._array if hooks is None else pack_array(value._array, *hooks)
+        origins.append(origin)
+    ctx._origins = origins
     ctx._node = weakref.ref(node)
 
 
@@ -273,6 +291,8 @@ def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     view.__dict__ = ctx.__dict__
     view._names, view._edges = ctx._names, edges
     view._saved, view._node = ctx._saved, ctx._node
+    if ctx._node is not None:
+        view._origins = ctx._origins
     view._dirty = view._constant = ()
     return view
 

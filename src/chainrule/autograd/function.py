@@ -5,37 +5,19 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import keyword
-import linecache
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
-from chainrule.autograd.context import NOTHING, Context
-from chainrule.autograd.function_node import (
-    FunctionNode,
-    attach_outputs,
-    attach_single_output,
-    record_unseen_writes,
-    warn_of_hidden_tensors,
-)
+from chainrule.autograd.context import Context
+from chainrule.autograd.function_source import make_call
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
-from chainrule.autograd.location import INTERNAL
-from chainrule.autograd.modes import MODES, Modes
-from chainrule.autograd.node import Edge
-from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import next_seq, write_log
-from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 
-# --- generated wrappers ---------------------------------------------------------------------------
+# --- public functions -----------------------------------------------------------------------------
 
 
 def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
-    """Return the public function: forward's signature without `ctx`, and a call of `spec.apply`.
-
-    It is compiled from source, so that Python binds the arguments and raises its own errors.
-    """
+    """Return the public function: forward's signature without `ctx`."""
     signature = inspect.signature(spec.forward)
     context, *parameters = signature.parameters.values() or (None,)
     if context is None or context.kind not in (
@@ -43,25 +25,13 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
         context.POSITIONAL_OR_KEYWORD,
     ):
         raise TypeError(f"the forward of {spec.name} must take ctx as its first argument")
-    own = "_" * (1 + max((len(p.name) - len(p.name.lstrip("_")) for p in parameters), default=0))
-    scope = {f"{own}{i}": p.default for i, p in enumerate(parameters)}
-    values, names, positional, scope[f"{own}names"] = _argument_source(parameters, own)
-    scope |= {f"{own}apply": spec.apply, f"{own}numbered": _indexed_names}
-    usable = spec.name.isidentifier() and not keyword.iskeyword(spec.name)
-    title = spec.name if usable else "function"
-    source = (
-        f"def {title}({_parameters_source(parameters, own)}):\n"
-        f"    return {own}apply(({values}), {names}, {positional})\n"
-    )
-    filename = f"<binder of {spec.name}>"
-    exec(compile(source, filename, "exec"), scope)
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    function: Any = scope[title]
+    known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    spec.argument_names = frozenset(known)
+    function, spec.cotangents = make_call(spec, parameters)
     function.__doc__ = getattr(spec.forward, "__doc__", None)
     function.__module__ = getattr(spec.forward, "__module__", __name__)
     function.__qualname__ = getattr(spec.forward, "__qualname__", spec.name)
     function.__signature__ = signature.replace(parameters=parameters)
-    spec.argument_names = frozenset(scope[f"{own}names"])
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     public: Callable[..., Any] = _PublicFunction(function, function, _MADE)
@@ -81,44 +51,6 @@ class _PublicFunction(FunctionWrapper):
         return reduced(self, made, spec.owner)
 
 
-def _argument_source(
-    parameters: list[inspect.Parameter], own: str
-) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return the source of values, names and positional count, and the names known beforehand.
-
-    `own` is the prefix of generated names, which no parameter has.
-    """
-    plain = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL]
-    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
-    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    others = [p.name for p in parameters if p.kind is p.VAR_KEYWORD]
-    parts = [*plain, *(f"*{n}" for n in rest), *named, *(f"*{n}.values()" for n in others)]
-    names = f"{own}names"
-    if rest or others:
-        several = [f"*{plain!r}", *(f"*{own}numbered({n!r}, {n})" for n in rest), f"*{named!r}"]
-        names = f"({', '.join([*several, *(f'*{n}' for n in others)])},)"
-    positional = " + ".join([str(len(plain)), *(f"len({n})" for n in rest)])
-    return "".join(f"{part}, " for part in parts), names, positional, (*plain, *named)
-
-
-def _parameters_source(parameters: list[inspect.Parameter], own: str) -> str:
-    """Return parameters as source; the default of the i-th is the variable `own`i."""
-    texts: list[str] = []
-    for i, p in enumerate(parameters):
-        if p.kind is p.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
-            texts.append("*")
-        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
-        texts.append(f"{star}{p.name}" + ("" if p.default is p.empty else f"={own}{i}"))
-        last = i + 1 == len(parameters) or parameters[i + 1].kind is not p.POSITIONAL_ONLY
-        if p.kind is p.POSITIONAL_ONLY and last:
-            texts.append("/")
-    return ", ".join(texts)
-
-
-def _indexed_names(name: str, values: tuple[Any, ...]) -> list[str]:
-    return [f"{name}[{i}]" for i in range(len(values))]
-
-
 def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     """Return the number of positional gradients that a backward takes; None if unlimited."""
     parameters = list(inspect.signature(rule).parameters.values())
@@ -135,8 +67,6 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
 
 
 # --- custom functions -----------------------------------------------------------------------------
-
-_UNRECORDED = Modes(grad=False)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,6 +116,7 @@ class AutogradFunction:
         self.once = False
         self.jvp_rule = jvp
         self.argument_names: frozenset[str] = frozenset()  # those known beforehand
+        self.cotangents: Callable[..., Sequence[Any]]  # of the arguments, from backward's result
         self.owner: type | None = None  # the class that has it as `apply`
         self.function = make_wrapper(self)
         if backward is not None:
@@ -224,72 +155,8 @@ class AutogradFunction:
             importlib.import_module("chainrule.checks")  # a layer above this module
         return type(self).checker(self, *args, **kwargs)
 
-    def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
-        """Run forward without recording on its bound arguments, and record it as one node.
-
-        One function because it is the hot path: each further call costs 30 to 60 ns.
-        """
-        outer = MODES.get()
-        edges: list[Edge] = []
-        input_meta: list[Any] = []
-        recording = outer is None or outer.grad
-        for value in values:
-            edge = form = None
-            if recording:
-                if value.__class__ is Tensor or isinstance(value, Tensor):
-                    array = value._array
-                    form = array.shape, array.dtype
-                    edge = value._node if value._view is None else current_node(value)
-                elif value.__class__ not in _PLAIN and isinstance(value, _CONTAINERS):
-                    warn_of_hidden_tensors(self.name, value)
-            edges.append(edge)
-            input_meta.append(form)
-        ctx = Context()
-        ctx._names = names
-        ctx._edges = tuple(edges)
-        ctx._saved = NOTHING
-        ctx._dirty = ctx._constant = ()
-        ctx._node = None
-        last = write_log.last
-        inner = _UNRECORDED if outer is None else outer.changed(grad=False, saved_hooks=None)
-        try:
-            try:
-                MODES.set(inner)
-                if positional == len(values):
-                    outputs = self.forward(ctx, *values)
-                else:
-                    keywords = dict(zip(names[positional:], values[positional:], strict=True))
-                    outputs = self.forward(ctx, *values[:positional], **keywords)
-            finally:
-                MODES.set(outer)
-        except BaseException:  # see `interrupts`
-            MODES.set(outer)
-            raise
-        node = None
-        if edges.count(None) < len(edges):
-            node = FunctionNode()
-            node.function = self
-            node.ctx = ctx
-            node.edges = ctx._edges
-            node.input_meta = input_meta
-            node.outputs = ()
-            node.hooks = None
-            node.seq = next_seq()
-            frame: Any = _frame(2)  # the caller of the generated wrapper
-            while INTERNAL[frame.f_code.co_filename]:
-                frame = frame.f_back
-            node.code, node.instruction = frame.f_code, frame.f_lasti
-        if ctx._dirty:
-            record_unseen_writes(ctx._dirty, last, self.name)
-        if outputs.__class__ is not Tensor:
-            return attach_outputs(ctx, node, values, outputs)
-        return attach_single_output(ctx, node, values, outputs)
-
 
 FunctionCtx = Context  # PyTorch's name, for annotations
-_PLAIN = frozenset([float, int, bool, str, type(None)])
-_CONTAINERS = (list, tuple, dict)
-_frame = sys._getframe
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])

@@ -6,24 +6,26 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
+from chainrule.autograd.reverse import ALONE, ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write, writes_since
+from chainrule.autograd.versions import record_write, write_log, writes_since
 from chainrule.autograd.views import View, current_node
-from chainrule.backend import namespace, ndarray
+from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
 from chainrule.primitives import indexing
 
 if TYPE_CHECKING:
     from chainrule.autograd.function import AutogradFunction
+
+
+InputMeta = tuple[tuple[int, ...], Any] | None
+"""Shape and dtype of an argument, None if it is no tensor."""
 
 
 class FunctionNode(Node):
@@ -33,7 +35,7 @@ class FunctionNode(Node):
 
     function: AutogradFunction
     ctx: Context
-    input_meta: list[tuple[tuple[int, ...], Any] | None]  # shape and dtype of each tensor argument
+    input_meta: tuple[InputMeta, ...]
     outputs: tuple[Any, ...]  # (shape, dtype, namespace) of each of several tensors, else ()
     single: Any  # that of a single output, if there is a jvp rule
 
@@ -77,14 +79,9 @@ class FunctionNode(Node):
     # --- reverse mode ---
 
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
-        function, ctx = self.function, self.ctx
-        backward = function.backward_rule
+        backward, ctx = self.function.backward_rule, self.ctx
         if backward is None:
-            raise MissingRuleError(
-                f"{function.name} has no backward: you must implement either the backward or vjp "
-                "method for your custom autograd.Function to use it with backward mode AD, or give "
-                f"a rule with @{function.name}.backward"
-            )
+            raise MissingRuleError(_missing_text(self.function.name))
         if run.receiving is not None:
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = for_edges(ctx, wanted)
@@ -99,7 +96,7 @@ class FunctionNode(Node):
             gradient._array = g
             gradient._node = gradient._grad = gradient._view = None
             result = backward(ctx, gradient)
-        cotangents = self._checked_gradients(result, run, g)
+        cotangents = self.function.cotangents(self, result, run, g)
         if not run.retain_graph and self.ctx._saved is not NOTHING:
             self.ctx._saved = None
         return cotangents
@@ -178,7 +175,13 @@ class FunctionNode(Node):
         grads: list[Any] = []
         for index, output in enumerate(self.outputs):
             if index in g:
-                grads.append(run.show(g[index]))
+                part = g[index]
+                if run.xp is None and part.__class__ is ndarray and part.dtype.kind != "c":
+                    if count_references(part) > ALONE + 1 or part.base is not None:
+                        part = np_array(part)  # shared or broadcast, and backward may write to it
+                    grads.append(make(part, None))
+                else:
+                    grads.append(run.show(part))
             elif output is None or not self.ctx._materialize:
                 grads.append(None)
             else:
@@ -186,32 +189,21 @@ class FunctionNode(Node):
                 grads.append(make(xp.zeros(shape, dtype=dtype), None))
         return tuple(grads)
 
-    def _checked_gradients(self, result: Any, run: BackwardPass, received: Any) -> list[Any]:
-        """Return the result of backward, checked, as the cotangent of each argument."""
-        fitted: list[Any] = []
-        recorded, restricted = run.xp is not None, run.receiving is not None
-        once = recorded and self.function.once
-        values: Any = result
-        if result.__class__ is dict and self.function.argument_names.issuperset(result):
-            values = map(result.get, self.ctx._names)
-        elif result.__class__ is not tuple or len(result) != len(self.edges):
-            values = self._by_argument(result)
-        for value, edge, form in zip(values, self.edges, self.input_meta):  # noqa: B905 - strict= costs 60 ns
-            if value is None or edge is None or (restricted and not run.needs(edge)):
-                fitted.append(None)
-                continue
-            if once or value.__class__ is not Tensor:
-                value = self._as_gradient(value, len(fitted), recorded, received)
-            g = value if recorded else value._array
-            assert form is not None
-            shape, dtype = form
-            if g.shape != shape or g.dtype is not dtype or dtype is _C64 or dtype is _C128:
-                self._check_shape(len(fitted), g.shape, shape, isinstance(result, Mapping))
-                g = run.unbroadcast(run.conjugate(g), shape, dtype)
-            fitted.append(g)
-        return fitted
+    def cotangent(
+        self, value: Any, index: int, run: BackwardPass, result: Any, received: Any
+    ) -> Any:
+        """Return the gradient of one argument, of any type that is allowed, as its cotangent."""
+        if value is None or not run.needs(self.edges[index]):
+            return None
+        recorded = run.xp is not None
+        if value.__class__ is not Tensor or (recorded and self.function.once):
+            value = self._as_gradient(value, index, recorded, received)
+        g, meta = value if recorded else value._array, self.input_meta[index]
+        assert meta is not None
+        self._check_shape(index, g.shape, meta[0], isinstance(result, Mapping))
+        return run.unbroadcast(run.conjugate(g), *meta)
 
-    def _by_argument(self, result: Any) -> Sequence[Any]:
+    def by_argument(self, result: Any) -> Sequence[Any]:
         """Return the result of backward with one entry for each argument of forward."""
         names, edges = self.ctx._names, self.edges
         if isinstance(result, Mapping):
@@ -225,24 +217,21 @@ class FunctionNode(Node):
         if result is None:
             return [None] * len(names)
         values = list(result) if isinstance(result, tuple | list) else [result]
-        while len(values) > len(names) and values[-1] is None:
-            values.pop()
-        if len(values) == len(names):
-            return values
-        tracked = [index for index, edge in enumerate(edges) if edge is not None]
-        while len(values) > len(tracked) and values[-1] is None:
-            values.pop()
-        if len(values) != len(tracked):
+        tracked = len(edges) - edges.count(None)
+        for count in (len(names), tracked):
+            while len(values) > count and values[-1] is None:
+                values.pop()
+            if len(values) == len(names):
+                return values
+        if len(values) != tracked:
             got = len(result) if isinstance(result, tuple | list) else 1
             raise AutogradError(
                 f"Function {self.name} returned an incorrect number of gradients (expected "
                 f"{len(names)}, got {got}): return one for each argument of {self.function.name} "
                 f"({', '.join(names)}), None where there is none, or a dict by name"
             )
-        full = [None] * len(names)
-        for index, value in zip(tracked, values, strict=True):
-            full[index] = value
-        return full
+        following = iter(values)
+        return [None if edge is None else next(following) for edge in edges]
 
     def _check_shape(
         self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool
@@ -270,9 +259,15 @@ class FunctionNode(Node):
 
 
 _new = object.__new__
+np_array = numpy_xp.array
 
-# Compared by identity, in a third of the time of comparing `kind`.
-_C64, _C128 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+def _missing_text(name: str) -> str:
+    return (
+        f"{name} has no backward: you must implement either the backward or vjp method for your "
+        "custom autograd.Function to use it with backward mode AD, or give a rule with "
+        f"@{name}.backward"
+    )
 
 
 def _broadcasts_to(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
@@ -306,54 +301,29 @@ def _no_history_text(whose: str, value: Any) -> str:
 # --- outputs of forward ---------------------------------------------------------------------------
 
 
-def attach_single_output(
-    ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], output: Tensor
-) -> Tensor:
-    """Connect the single output of forward to its node."""
-    if output._node is None is output._view and not (ctx._dirty or ctx._constant):
-        for value in values:
-            if value is output:
-                break
-        else:  # the usual case: forward returned a new tensor
-            if node is not None:
-                if node.function.jvp_rule is not None:
-                    node.single = _output_meta(output)
-                if ctx._saved is not NOTHING:
-                    seal_saved(ctx, node, values, (output,))
-                if output._array.dtype.kind in "fc":
-                    output._node = node
-            return output
-    if ctx._dirty:
-        check_dirty(ctx, values, (output,))
-    if node is not None:
-        node.single = _output_meta(output)
-        if ctx._saved is not NOTHING:
-            seal_saved(ctx, node, values, (output,))
-    if ctx._dirty or ctx._constant:
-        output = attach_output(output, ctx, node, values, 0)
-        ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
-        return output
-    return attach_output(output, ctx, node, values, 0)
-
-
 def attach_outputs(
-    ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], outputs: Any
+    ctx: Context,
+    node: FunctionNode | None,
+    values: tuple[Any, ...],
+    outputs: Any,
 ) -> Any:
     """Connect the outputs of forward to their node; return them in the same kind of container."""
     raw = outputs if isinstance(outputs, tuple | list) else (outputs,)
     if ctx._dirty:
         check_dirty(ctx, values, raw)
     if node is not None:
-        node.outputs = tuple([_output_meta(output) for output in raw])
-        if ctx._saved is not NOTHING:
+        if outputs.__class__ is Tensor:
+            node.single = output_meta(outputs)
+        else:
+            node.outputs = tuple([output_meta(output) for output in raw])
+        if ctx._unsealed:
             seal_saved(ctx, node, values, raw)
     if len(set(map(id, raw))) == len(raw):
-        results = [
-            attach_output(output, ctx, node, values, index)
-            if output.__class__ is Tensor or isinstance(output, Tensor)
-            else output
-            for index, output in enumerate(raw)
-        ]
+        results: list[Any] = []
+        for index, output in enumerate(raw):
+            if output.__class__ is Tensor or isinstance(output, Tensor):
+                output = attach_output(output, ctx, node, values, index)
+            results.append(output)
     else:
         results = _attach_repeated(raw, ctx, node, values)
     if ctx._dirty or ctx._constant:
@@ -387,28 +357,33 @@ def _attach_repeated(
     return results
 
 
-def _output_meta(output: Any) -> Any:
+def output_meta(output: Any) -> Any:
     """Return shape, dtype and namespace of an output, for its gradients and tangents."""
-    if not isinstance(output, Tensor):
+    if output.__class__ is not Tensor and not isinstance(output, Tensor):
         return None
-    return output._array.shape, output._array.dtype, namespace(output._array)
+    array = output._array
+    return array.shape, array.dtype, numpy_xp if array.__class__ is ndarray else namespace(array)
 
 
 def attach_output(
     output: Tensor, ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], index: int
 ) -> Tensor:
     """Return one output of forward connected to `node`."""
-    edge = None
+    edge: Any = None
     if node is not None and output._array.dtype.kind in "fc":
-        edge = node.output_edge(index) if node.outputs else node
-        if ctx._constant and _contains(ctx._constant, output):
+        edge = NodeOutput(node, index) if node.outputs else node
+        if ctx._constant and contains(ctx._constant, output):
             edge = None
-    if ctx._dirty and _contains(ctx._dirty, output):
+    is_new = output._node is None is output._view and not ctx._dirty
+    if node is not None and is_new and not contains(values, output):  # the usual case
+        output._node = edge
+        return output
+    if ctx._dirty and contains(ctx._dirty, output):
         if edge is not None or (node is not None and output._node is not None):
             rebase(output, edge, output._array)  # None: the former values are overwritten
         return output
     if node is None:
-        if _contains(values, output) and not _contains(ctx._dirty, output):
+        if contains(values, output) and not contains(ctx._dirty, output):
             output = indexing.getitem.apply(output, key=Ellipsis)
         elif output._view is not None and output._view.refusal == "no_grad" and is_grad_enabled():
             output._view.refusal = "custom"  # forward itself runs without recording
@@ -416,7 +391,7 @@ def attach_output(
     view = output._view
     if view is not None and view.hidden:  # its own memory, reshaped in place
         view = output._view = None
-    if output._node is not None or _contains(values, output):
+    if output._node is not None or contains(values, output):
         output = make(output._array, edge)
         view = View(None, None)
     else:
@@ -429,13 +404,11 @@ def attach_output(
 def _is_returned_input(ctx: Context, values: tuple[Any, ...], output: Any) -> bool:
     """Return whether an output is an input that forward returned as is."""
     return (
-        isinstance(output, Tensor)
-        and _contains(values, output)
-        and not _contains(ctx._dirty, output)
+        isinstance(output, Tensor) and contains(values, output) and not contains(ctx._dirty, output)
     )
 
 
-def _contains(values: Sequence[Any], tensor: Tensor) -> bool:
+def contains(values: Sequence[Any], tensor: Tensor) -> bool:
     """Return whether `values` contain this tensor itself (`in` would compare elements)."""
     for value in values:  # noqa: SIM110 - a generator is slower
         if value is tensor:
@@ -446,15 +419,15 @@ def _contains(values: Sequence[Any], tensor: Tensor) -> bool:
 def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
     """Record a write to dirty tensors that forward wrote to unseen, as through NumPy."""
     for tensor in dirty:
-        if not writes_since(tensor._array, since):
+        if write_log.last <= since or not writes_since(tensor._array, since):
             record_write(tensor._array, name)
 
 
 def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> None:
     for dirty in ctx._dirty:
-        if not _contains(values, dirty):
+        if not contains(values, dirty):
             raise InPlaceError("mark_dirty got a tensor that is no direct argument of forward")
-        if not _contains(outputs, dirty):
+        if not contains(outputs, dirty):
             raise InPlaceError(
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the function."

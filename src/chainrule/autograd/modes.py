@@ -39,6 +39,7 @@ class Modes:
         "nesting",
         "outer",
         "saved_hooks",
+        "_unrecorded",
     )
 
     def __init__(
@@ -62,6 +63,7 @@ class Modes:
         self.outer = outer
         self.context = context
         self.nesting = nesting
+        self._unrecorded: Modes | None = None
 
     def in_force(self) -> tuple[Any, ...]:
         """Return the modes without those to return to, for comparison."""
@@ -70,10 +72,21 @@ class Modes:
 
     def changed(self, **changes: Any) -> Modes:
         """Return a copy of these modes with some changes."""
-        return Modes(**({name: getattr(self, name) for name in Modes.__slots__} | changes))
+        return Modes(**({name: getattr(self, name) for name in _FIELDS} | changes))
 
+    def unrecorded(self) -> Modes:
+        """Return these modes without recording and without hooks of saved tensors."""
+        if not self.grad and self.saved_hooks is None:
+            return self
+        if self._unrecorded is None:  # kept for the next call
+            self._unrecorded = self.changed(grad=False, saved_hooks=None)
+        return self._unrecorded
+
+
+_FIELDS = tuple(name for name in Modes.__slots__ if name != "_unrecorded")
 
 DEFAULT = Modes()
+RECORDED, UNRECORDED = Modes(grad=True), Modes(grad=False)
 MODES: ContextVar[Modes | None] = ContextVar("chainrule modes", default=None)
 current_modes: Callable[[], Modes | None] = MODES.get
 

@@ -91,8 +91,7 @@ def pack_array(
     outer = MODES.get()
     assert outer is not None
     version = version_of(array)
-    inner = outer.changed(grad=False, saved_hooks=None)
-    packed = call_with({MODES: inner}, pack, make(array, None))
+    packed = call_with({MODES: outer.unrecorded()}, pack, make(array, None))
     if version_of(array) != version:
         raise InPlaceError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input "

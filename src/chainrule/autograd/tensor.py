@@ -345,17 +345,20 @@ class Tensor(TensorMethods):
         force : bool, default False
             Detach and copy to the CPU first, if need be.
         """
-        if self._array.__class__ is not ndarray and not force and self.device != CPU:
+        array = self._array
+        if array.__class__ is ndarray and (force or self._node is None is self._view):
+            return array  # the usual case
+        if array.__class__ is not ndarray and not force and self.device != CPU:
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
                 "copy the tensor to host memory first."
             )
-        if not force and self.requires_grad and is_grad_enabled():
+        if not force and is_grad_enabled() and self.requires_grad:
             raise AutogradError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        return move(self._array, CPU)
+        return move(array, CPU)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         try:

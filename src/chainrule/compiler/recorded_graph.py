@@ -224,7 +224,7 @@ class GraphTemplate:
         _ = ctx.saved_variables  # raises if they have been written to
         attributes, saved = self._maker(ctx.__dict__), self._maker(ctx._saved)
         needs, linked = [edge is not None for edge in ctx._edges], ctx._node is not None
-        names = ctx._names
+        names, origins = ctx._names, self._maker(ctx._origins if linked else [])
 
         def make_context(call: Call, node: Any) -> None:
             made = node.ctx = Context()
@@ -233,7 +233,7 @@ class GraphTemplate:
             made._names = names
             made._edges = tuple([edge if need else None for edge, need in pairs])
             made._saved, made._dirty, made._constant = saved(call), (), ()
-            made._node = weakref.ref(node) if linked else None
+            made._origins, made._node = origins(call), weakref.ref(node) if linked else None
 
         return make_context
 

@@ -21,7 +21,11 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import logged_writes, restore_writes
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.tracing.code_names import code_names
-from chainrule.compiler.tracing.locations import is_internal_module, is_standard_module
+from chainrule.compiler.tracing.locations import (
+    is_internal,
+    is_internal_module,
+    is_standard_module,
+)
 from chainrule.compiler.tracing.object_kinds import is_generator, is_iterator
 from chainrule.random.draw import default_generator
 
@@ -162,7 +166,9 @@ class State:
         self._names |= attributes
         for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             self._keep_attribute(free, cell, "cell_contents")
-        self._keep_variables("", space, (names & space.keys()) | (names - vars(builtins).keys()))
+        if not is_internal[code.co_filename]:  # as the calls of custom functions are
+            named = (names & space.keys()) | (names - vars(builtins).keys())
+            self._keep_variables("", space, named)
         defaults = (function.__defaults__, function.__kwdefaults__, vars(function))
         self._queue += [(function.__name__, part) for part in defaults if part]
 
