@@ -28,11 +28,13 @@ _ROUNDS_MIN_ELEMENTS = 1 << 14
 
 def is_basic_index(key: Any) -> bool:
     """Return whether an index has only ints, slices, Ellipsis and None, and so gives a view."""
-    parts = key if type(key) is tuple else (key,)
-    return all(
-        part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
-        for part in parts
-    ) and not any(isinstance(part, bool | np.bool_) for part in parts)
+    for part in key if key.__class__ is tuple else (key,):
+        kind = part.__class__
+        if kind is slice or kind is int or part is None or part is Ellipsis:
+            continue
+        if kind is bool or not isinstance(part, int | np.integer):
+            return False
+    return True
 
 
 def flat_positions(key: Any, shape: Shape) -> Array | None:
