@@ -33,6 +33,9 @@ def _matmul(x: Array, y: Array) -> Array:
     # ndarray.dot has an overhead of 0.3 µs, np.matmul of 0.75; they agree up to two dimensions.
     if x.ndim == 2 == y.ndim or (x.ndim == 1 and 0 < y.ndim <= 2) or (x.ndim == 2 and y.ndim == 1):
         return x.dot(y)
+    if 0 < y.ndim <= 2 < x.ndim and x.flags.c_contiguous and x.size:
+        # One product for the whole stack, instead of one for each matrix of it.
+        return x.reshape(-1, x.shape[-1]).dot(y).reshape(x.shape[:-1] + y.shape[1:])
     return np.matmul(x, y)
 
 
@@ -294,7 +297,6 @@ def _index(x: Array, key: Any) -> Array:
         and len(key) == x.ndim > 1
         and x.size >= _GATHER_MIN_ELEMENTS
         and key[0].__class__ is ndarray
-        and x.flags.c_contiguous
     ):
         from chainrule.kernels import gather_scatter
 
