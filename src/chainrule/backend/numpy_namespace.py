@@ -216,6 +216,15 @@ def _cumulative_prod(x: Array, *, axis: int) -> Array:
     return np.cumulative_prod(x, axis=axis)
 
 
+def _prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_lanes(x, axis):
+        products = fast_numpy.lane_products(x)
+        return products[..., None] if keepdims else products
+    return np.multiply.reduce(x, axis, None, None, keepdims)
+
+
 _array: Any = np.array
 _add_reduce: Any = np.add.reduce
 
@@ -321,7 +330,7 @@ def _assign_at(base: Array, value: Array, key: Any) -> Array:
 def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if x.ndim == 1:
         return x[index]
-    if index.size >= _GATHER_MIN_ELEMENTS and axis == x.ndim - 1 and x.flags.c_contiguous:
+    if index.size >= _GATHER_MIN_ELEMENTS and axis == x.ndim - 1:
         from chainrule.kernels import gather_scatter
 
         found = (
@@ -409,7 +418,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 RULE_KERNELS = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
-    "fast_numpy": ("cumulative_sum_vjp",),
+    "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
@@ -463,7 +472,7 @@ numpy_xp = Namespace(
     log1p=_log1p,
     argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
     argmin=lambda x, axis=None, keepdims=False: x.argmin(axis, keepdims=keepdims),
-    prod=np.multiply.reduce,
+    prod=_prod,
     max=np.maximum.reduce,
     min=np.minimum.reduce,
     all=np.logical_and.reduce,

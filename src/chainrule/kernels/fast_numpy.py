@@ -283,3 +283,36 @@ def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     if has_many_lanes(g, axis):
         return accumulated(np.add, g, axis, backwards=True)
     return np.flip(np.cumulative_sum(np.flip(g, axis), axis=axis), axis).copy()
+
+
+def lane_products(x: Array) -> Array:
+    """Return the products along the last axis, for all lanes at a time."""
+    lanes = x.reshape(-1, x.shape[-1])
+    out = lanes[:, 0].copy()
+    for first in range(0, len(lanes), _LANES_AT_A_TIME):
+        block = slice(first, first + _LANES_AT_A_TIME)
+        product = out[block]
+        for i in range(1, x.shape[-1]):
+            product *= lanes[block, i]
+    return out.reshape(x.shape[:-1])
+
+
+@errstate(all="ignore")
+def row_products_of_others(xp: Any, rows: Array) -> Array:
+    """Return for each element the product of the others in its row.
+
+    That is the product of the row over the element, unless that product is 0, has lost digits or is
+    not finite: then the product of those before times that of those after.
+    """
+    many = has_many_lanes(rows, 1)
+    total = lane_products(rows)[:, None] if many else np.multiply.reduce(rows, 1, keepdims=True)
+    out = total / rows
+    limits, size = np.finfo(rows.dtype), np.abs(total[:, 0])
+    wrong = np.logical_not((size >= limits.tiny / limits.eps) & (size < np.inf))
+    if wrong.any():
+        part = rows[wrong]
+        before, after = np.cumprod(part, 1), np.cumprod(part[:, ::-1], 1)[:, ::-1]
+        part[:, 0], part[:, 1:] = 1, before[:, :-1]
+        part[:, :-1] *= after[:, 1:]
+        out[wrong] = part
+    return out

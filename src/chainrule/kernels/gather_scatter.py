@@ -61,7 +61,10 @@ def gather_along_last(x: Array, index: Array) -> Array | None:
             return None
         out.fill(x[(0,) * x.ndim])
         return out
-    x = np.ascontiguousarray(x)
+    if not x.flags.c_contiguous:
+        if x.size > 4 * index.size:
+            return None
+        x = np.ascontiguousarray(x)
     rows = (out.reshape(-1, index.shape[-1]), x.reshape(-1, x.shape[-1]))
     try:
         parallel_fill(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)

@@ -97,11 +97,16 @@ def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
     )
     if rows.shape[1] == 0:
         return x
+    others = xp.reshape(_row_products_of_others(xp, rows), tuple([shape[i] for i in order]))
+    return xp.permute_dims(others, tuple([order.index(i) for i in range(len(shape))]))
+
+
+@use_kernel
+def _row_products_of_others(xp: Any, rows: Array) -> Array:
     ones = xp.ones_like(rows[:, :1])
     before = xp.cumulative_prod(xp.concat([ones, rows[:, :-1]], axis=1), axis=1)
     after = xp.cumulative_prod(xp.concat([ones, xp.flip(rows[:, 1:], axis=1)], axis=1), axis=1)
-    others = xp.reshape(before * xp.flip(after, axis=1), tuple([shape[i] for i in order]))
-    return xp.permute_dims(others, tuple([order.index(i) for i in range(len(shape))]))
+    return before * xp.flip(after, axis=1)
 
 
 def _prod_vjp(xp: Any, g: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
