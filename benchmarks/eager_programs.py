@@ -1,8 +1,9 @@
 """Whole programs run eagerly, beside PyTorch's eager mode, in double and single precision.
 
-Each program is one text for both libraries (`programs.eagerly`). Results in double precision are compared
-before they are timed; the libraries take turns, PyTorch with its default threads. Each figure is the shortest time
-of a turn: where other processes need the cores, PyTorch's threads wait for each other.
+Each program is one text for both libraries (`programs.eagerly`). Results in double precision are
+compared before they are timed. The libraries take turns, PyTorch with its default threads. Each
+figure is that of the shortest turn: where other processes need the cores, PyTorch's threads wait
+for each other.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def row(
 
 def table(wanted: str = "", rounds: int = 11) -> str:
     """Measure the programs whose names contain `wanted`."""
-    head = ["µs", *(f"{who}, {dtype}" for dtype in DTYPES for who in ("chainrule", "PyTorch", "ratio"))]
+    columns = [f"{who}, {dtype}" for dtype in DTYPES for who in ("chainrule", "PyTorch", "ratio")]
+    head = ["µs", *columns]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     ratios: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
     made = {dtype: eagerly.jobs(dtype) for dtype in DTYPES}

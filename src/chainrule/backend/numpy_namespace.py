@@ -21,11 +21,10 @@ from chainrule.kernels import fast_numpy, flat_indexing
 
 Array = Any
 
-# glibc gives blocks of 128 KB or more, and a free heap of 256 KB, back to the system at once, and
-# every new array then faults its pages in: 2,200 faults and 4.5 of 6 ms in the gradient of a barrier
-# option with arrays of 0.8 MB. Freeing one large block, which is never touched, raises the two
-# limits to its size and twice that (M_MMAP_THRESHOLD in mallopt(3)), unless the environment sets
-# them. Other allocators just free it.
+# glibc returns free blocks of 128 KB or more, and a free heap of 256 KB, to the system at once, and
+# the pages of each new array then fault: 2,200 faults and 4.5 of 6 ms in a gradient with arrays of
+# 0.8 MB. Freeing one large block, which nothing touched, raises the limits to its size and twice
+# that (see M_MMAP_THRESHOLD in mallopt(3)), unless the environment sets them.
 np.empty((1 << 25) - (1 << 16), np.uint8)
 
 
@@ -149,7 +148,7 @@ def _fast_sum(x: Array, axis: Any) -> Array | None:
             return None
     else:
         stack = matrix.reshape(math.prod(shape[:first]), -1, matrix.shape[1])
-        if not fast_numpy.has_narrow_columns(stack[0]):
+        if not fast_numpy.has_small_matrices(stack):
             return None
         sums = fast_numpy.stacked_column_sums(stack)
     return sums if ndim == 2 else sums.reshape(shape[:first] + shape[last:])
@@ -222,11 +221,12 @@ def _prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_lanes(x, axis):
         products = fast_numpy.lane_products(x)
         return products[..., None] if keepdims else products
-    return np.multiply.reduce(x, axis, None, None, keepdims)
+    return _multiply_reduce(x, axis, None, None, keepdims)
 
 
 _array: Any = np.array
 _add_reduce: Any = np.add.reduce
+_multiply_reduce: Any = np.multiply.reduce
 
 
 def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:

@@ -93,6 +93,11 @@ def narrow_column_sums(x: Array) -> Array:
     return narrow_column_sums(sums)
 
 
+def has_small_matrices(x: Array) -> bool:
+    """Return whether column sums of a stack of matrices are computed as products with ones."""
+    return bool(x.dtype.isnative and x.shape[1] * x.shape[2] < _DOT_MAX_ELEMENTS)
+
+
 def stacked_column_sums(x: Array) -> Array:
     """Return the column sums of each of a stack of small matrices, as products with ones.
 
@@ -203,7 +208,7 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 def has_many_lanes(x: Array, axis: int) -> bool:
     """Return whether an array is accumulated for all lanes along an axis at a time."""
-    n = x.shape[axis]
+    n: int = x.shape[axis]
     if n == 0 or x.size < _MIN_LANES * n:
         return False
     return n <= _MAX_STEPS if axis == x.ndim - 1 else math.prod(x.shape[axis + 1 :]) >= _MIN_ROW

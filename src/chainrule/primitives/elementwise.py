@@ -44,7 +44,6 @@ multiply = elementwise(
 )
 
 
-
 def _divide_y(xp: Any, g: Array, x: Array, y: Array) -> Array:
     # Sums over broadcast axes come first: a division takes longer than an addition.
     return sum_to(xp, g * (x / y), y.shape) / -y
