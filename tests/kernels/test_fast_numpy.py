@@ -33,7 +33,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     for name in (
         *("total", "row_sums", "narrow_column_sums", "stacked_column_sums", "where"),
-        *("cumulative_sum", "accumulated", "lane_products"),
+        *("cumulative_sum", "accumulated", "sequence_products"),
     ):
         original = getattr(fast_numpy, name)
 
@@ -321,7 +321,7 @@ def with_far_rows() -> np.ndarray:
     return x
 
 
-LANES = [
+SEQUENCES = [
     ((512, 9), 1, True),
     ((511, 9), 1, False),
     ((8, 64, 7), 2, True),
@@ -335,8 +335,8 @@ LANES = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("shape", "axis", "many"), LANES)
-def test_accumulation_of_many_lanes(
+@pytest.mark.parametrize(("shape", "axis", "many"), SEQUENCES)
+def test_accumulation_of_many_sequences(
     shape: Any, axis: int, many: bool, dtype: str, used: list[str]
 ) -> None:
     """The sums and products are NumPy's to the last bit, forwards and backwards."""
@@ -375,7 +375,7 @@ def test_products_and_products_of_others(count: int, dtype: str, used: list[str]
     np.testing.assert_allclose(leaf.grad.numpy()[1:], wanted[1:], rtol=tolerance)
     np.testing.assert_allclose(leaf.grad.numpy()[0], wanted[0], rtol=tolerance)
     np.testing.assert_allclose(out.detach().numpy(), whole, rtol=tolerance)
-    assert ("lane_products" in used) == (count == 700)
+    assert ("sequence_products" in used) == (count == 700)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults of glibc's heap")

@@ -204,13 +204,13 @@ def _cumulative_sum(x: Array, *, axis: int) -> Array:
             found = fast_numpy.cumulative_sum(x)
             if found is not None:
                 return found
-        if fast_numpy.has_many_lanes(x, axis):
+        if fast_numpy.has_many_sequences(x, axis):
             return fast_numpy.accumulated(np.add, x, axis)
     return np.cumulative_sum(x, axis=axis)
 
 
 def _cumulative_prod(x: Array, *, axis: int) -> Array:
-    if x.dtype.kind in "fc" and fast_numpy.has_many_lanes(x, axis):
+    if x.dtype.kind in "fc" and fast_numpy.has_many_sequences(x, axis):
         return fast_numpy.accumulated(np.multiply, x, axis)
     return np.cumulative_prod(x, axis=axis)
 
@@ -218,8 +218,8 @@ def _cumulative_prod(x: Array, *, axis: int) -> Array:
 def _prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if axis.__class__ is tuple and len(axis) == 1:
         (axis,) = axis
-    if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_lanes(x, axis):
-        products = fast_numpy.lane_products(x)
+    if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_sequences(x, axis):
+        products = fast_numpy.sequence_products(x)
         return products[..., None] if keepdims else products
     return _multiply_reduce(x, axis, None, None, keepdims)
 
