@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import compile_times
 import compiling
 import eager
+import eager_programs
 import imports
 import million
 import peak
@@ -24,6 +25,7 @@ import transforms
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SUITES = {
     "eager": eager.main,
+    "eager_programs": eager_programs.main,
     "million": million.main,
     "scatter": scatter.main,
     "products": products.main,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,10 @@ def with_special_values(*shape: int) -> np.ndarray:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the formulations for large arrays that are called."""
     names: list[str] = []
-    for name in ("total", "row_sums", "narrow_column_sums", "where", "cumulative_sum"):
+    for name in (
+        *("total", "row_sums", "narrow_column_sums", "stacked_column_sums", "where"),
+        *("cumulative_sum", "accumulated", "sequence_products"),
+    ):
         original = getattr(fast_numpy, name)
 
         def spy(*args: Any, name: str = name, original: Any = original, **settings: Any) -> Any:
@@ -181,6 +186,39 @@ def test_sums_of_other_axes_and_layouts_are_numpys(used: list[str]) -> None:
     assert used == []
 
 
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "name"),
+    [
+        ((40, 5, 6), 0, "narrow_column_sums"),
+        ((10, 20, 3, 4), (0, 1), "narrow_column_sums"),
+        ((10, 20, 3, 4), (1,), "stacked_column_sums"),
+        ((10, 20, 3, 4), (1, 2), "stacked_column_sums"),
+        ((20, 20, 3, 4), (2, 3), "row_sums"),
+        ((300, 2, 3), 1, "stacked_column_sums"),
+        ((2, 1024, 31), 1, "stacked_column_sums"),
+        ((2, 1024, 32), 1, None),
+        ((17, 20, 3), 0, None),  # 1020 elements
+        ((10, 20, 3, 4), (0, 2), None),
+        ((10, 20, 3, 4), (0, 3, 2), None),
+    ],
+)
+def test_sums_over_adjacent_axes(
+    shape: Any, axis: Any, name: str | None, dtype: str, keepdim: bool, used: list[str]
+) -> None:
+    x = draw(*shape, dtype=dtype)
+    x[(0,) * len(shape)], x[(-1,) * len(shape)] = np.inf, np.nan
+    got = numpy_xp.sum(x, axis=axis, keepdims=keepdim)
+    wanted = x.astype("longdouble").sum(axis, keepdims=keepdim)
+    assert got.dtype == dtype
+    assert got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-4 if dtype == "float32" else 1e-11)
+    assert [one for one in used if one != "narrow_column_sums" or one == name][:1] == (
+        [] if name is None else [name]
+    )
+
+
 def test_sums_of_special_values() -> None:
     x = draw(200, 200)
     x[3, 5], x[4, 6], x[5, :2] = np.nan, np.inf, (np.inf, -np.inf)
@@ -281,6 +319,87 @@ def with_far_rows() -> np.ndarray:
         x[row] += offset
     x[8, 3], x[9, 4:] = 88, -np.inf
     return x
+
+
+SEQUENCES = [
+    ((512, 9), 1, True),
+    ((511, 9), 1, False),
+    ((8, 64, 7), 2, True),
+    ((600, 256), 1, True),
+    ((600, 257), 1, False),
+    ((9000, 3), 1, True),
+    ((20, 512), 0, True),
+    ((4, 7, 128), 1, True),
+    ((16, 7, 63), 1, False),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "axis", "many"), SEQUENCES)
+def test_accumulation_of_many_sequences(
+    shape: Any, axis: int, many: bool, dtype: str, used: list[str]
+) -> None:
+    """The sums and products are NumPy's to the last bit, forwards and backwards."""
+    x = draw(*shape, dtype=dtype)
+    x.flat[[3, 5, 7]] = np.nan, np.inf, -0.0
+    for ours, theirs in (("cumulative_prod", np.cumprod), ("cumulative_sum", np.cumsum)):
+        found = getattr(numpy_xp, ours)(x, axis=axis)
+        if "cumulative_sum" not in used:  # else by products with triangles
+            np.testing.assert_array_equal(found, theirs(x, axis))
+    assert ("accumulated" in used) == many
+    if many:
+        found = fast_numpy.accumulated(np.add, x, axis, backwards=True)
+        np.testing.assert_array_equal(found, np.flip(np.cumsum(np.flip(x, axis), axis), axis))
+    g = draw(*shape, dtype=dtype)
+    found = numpy_xp.rule_kernels["cumulative_sum_vjp"](g, axis=axis)
+    wanted = np.flip(np.cumsum(np.flip(g.astype("longdouble"), axis), axis), axis)
+    np.testing.assert_allclose(found, wanted, atol=1e-3 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [5, 700])
+def test_products_and_products_of_others(count: int, dtype: str, used: list[str]) -> None:
+    """Rows with zeros, nan, infinities, overflow and underflow are as without division."""
+    x = draw(count, 6, dtype=dtype)
+    small, large = (1e-12, 1e12) if dtype == "float32" else (1e-100, 1e100)
+    x[0, 2], x[1], x[2], x[3, [1, 4]] = 0, small, large, 0
+    x[4, 0], x[4, 1] = np.inf, np.nan
+    leaf = cr.tensor(x, requires_grad=True)
+    with np.errstate(all="ignore"):
+        out = leaf.prod(1)
+        out.sum().backward()
+        others = [np.prod(np.delete(x.astype("float64"), i, 1), 1) for i in range(6)]
+        wanted = np.stack(others, 1).astype(dtype)
+        whole = np.prod(x.astype("longdouble"), 1).astype(dtype)
+    tolerance = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(leaf.grad.numpy()[1:], wanted[1:], rtol=tolerance)
+    np.testing.assert_allclose(leaf.grad.numpy()[0], wanted[0], rtol=tolerance)
+    np.testing.assert_allclose(out.detach().numpy(), whole, rtol=tolerance)
+    assert ("sequence_products" in used) == (count == 700)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts page faults of glibc's heap")
+def test_freed_memory_is_used_again() -> None:
+    """Arrays of a megabyte fault in their pages once, not each time."""
+    script = """
+import resource
+import numpy as np
+import chainrule as cr
+
+x = cr.ones(100_000, dtype=cr.float64, requires_grad=True)
+def faults():
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(10):
+            (x.exp() * x.sin() + x.cos()).sum().backward()
+        found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    return found
+print(faults())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 200  # of 20,000 where the heap shrinks
 
 
 def test_softmax_of_rows_near_zero_and_far_from_it() -> None:

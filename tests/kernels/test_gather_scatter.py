@@ -42,6 +42,7 @@ def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (gather_scatter, "gather_along_last"),
         (gather_scatter, "add_along_last"),
         (flat_indexing, "_add_rows"),
+        (flat_indexing, "_add_pairs"),
     ):
         original = getattr(module, name)
 
@@ -65,7 +66,7 @@ def test_other_indices_of_gather(rows_used: list[str]) -> None:
     agree(lambda lib, x, i: x.gather(0, i), x, RNG.integers(0, 90, (70, 80)))
     agree(lambda lib, x, i: x.gather(1, i), x, RNG.integers(0, 80, (70, 90)))
     agree(lambda lib, x, i: x.t().gather(1, i), x, RNG.integers(0, 90, (80, 70)))
-    assert rows_used.count("gather_along_last") == 1  # the second one
+    assert rows_used.count("gather_along_last") == 2  # all but the first
     negative = RNG.integers(-80, 80, (90, 80))
     got = cr.take_along_axis(cr.from_numpy(x), cr.from_numpy(negative), 1).numpy()
     np.testing.assert_array_equal(got, np.take_along_axis(x, negative, 1))
@@ -122,9 +123,41 @@ def test_a_wrong_index_among_many(wrong: int) -> None:
     ids=["once", "a-few-times", "the-same", "twice", "two-rows"],
 )
 def test_added_rows(index: np.ndarray, rows_used: list[str]) -> None:
-    x = draw(300, 70) if len(index) > 2 else draw(300, 20_000)
+    x = draw(300, 140) if len(index) > 2 else draw(300, 20_000)
     agree(lambda lib, x, i: x.index_select(0, i), x, index)
     assert rows_used == ["_add_rows"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("count", "length", "used"),
+    [
+        *((400, 126, ["_add_pairs"]), (400, 127, []), (400, 128, ["_add_rows"])),
+        *((256, 2, ["_add_pairs"]), (255, 2, []), (400, 3, [])),
+    ],
+)
+def test_short_rows_are_added_as_pairs(
+    count: int, length: int, used: list[str], dtype: str, rows_used: list[str]
+) -> None:
+    """The sums are those of np.add.at, to the last bit, also of nan, inf and signs of zero."""
+    index, value = RNG.integers(-50, 50, count), draw(count, length).astype(dtype)
+    value[:9, 0] = np.inf, np.nan, -0.0, -np.inf, 0.0, -0.0, np.inf, 1e-40, 1e38
+    found, wanted = np.full((50, length), -0.0, dtype), np.full((50, length), -0.0, dtype)
+    with np.errstate(all="ignore"):
+        flat_indexing.add(found, index, value)
+        np.add.at(wanted, index, value)
+    assert found.tobytes() == wanted.tobytes()
+    assert rows_used == used
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
+        flat_indexing.add(found, np.full(count, 50), value)
+
+
+def test_a_broadcast_cotangent_is_gathered_without_reading_it(rows_used: list[str]) -> None:
+    index = cr.from_numpy(RNG.integers(0, 80, (90, 80)))
+    y = cr.ones(90, 80, requires_grad=True)
+    (3 * cr.zeros(90, 80).scatter_add(1, index, y).sum()).backward()
+    np.testing.assert_array_equal(y.grad.numpy(), np.full((90, 80), 3.0))
+    assert rows_used == ["add_along_last", "gather_along_last"]
 
 
 def test_repeated_rows_are_added_in_order() -> None:

@@ -70,7 +70,7 @@ class PrimitiveNode(Node):
                     for i, item in enumerate(saved)
                 ]
             )
-        if write_log.last > self.seq:
+        if write_log.last > self.seq and self.plan.holds:
             check_saved(self, saved)
         return saved
 

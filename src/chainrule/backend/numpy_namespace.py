@@ -21,11 +21,20 @@ from chainrule.kernels import fast_numpy, flat_indexing
 
 Array = Any
 
+# glibc returns free blocks of 128 KB or more, and a free heap of 256 KB, to the system at once, and
+# the pages of each new array then fault: 2,200 faults and 4.5 of 6 ms in a gradient with arrays of
+# 0.8 MB. Freeing one large block, which nothing touched, raises the limits to its size and twice
+# that (see M_MMAP_THRESHOLD in mallopt(3)), unless the environment sets them.
+np.empty((1 << 25) - (1 << 16), np.uint8)
+
 
 def _matmul(x: Array, y: Array) -> Array:
     # ndarray.dot has an overhead of 0.3 µs, np.matmul of 0.75; they agree up to two dimensions.
     if x.ndim == 2 == y.ndim or (x.ndim == 1 and 0 < y.ndim <= 2) or (x.ndim == 2 and y.ndim == 1):
         return x.dot(y)
+    if 0 < y.ndim <= 2 < x.ndim and x.flags.c_contiguous and x.size:
+        # One product for the whole stack, instead of one for each matrix of it.
+        return x.reshape(-1, x.shape[-1]).dot(y).reshape(x.shape[:-1] + y.shape[1:])
     return np.matmul(x, y)
 
 
@@ -93,19 +102,56 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             # For a few elements Python's sum takes 0.25 µs, the ufunc 0.7.
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
-    elif size >= 1024 and axis in ((0,), 0) and x.ndim == 2 and x.dtype.char in "fd":
-        narrow = fast_numpy.has_narrow_columns(x)
-        if x.flags.c_contiguous and (narrow or size >= _PARALLEL_MIN_ELEMENTS):
-            sums = fast_numpy.narrow_column_sums(x) if narrow else fast_numpy.column_sums(x)
-            return sums[np.newaxis] if keepdims else sums
     elif size >= 1024 and x.dtype.char in "fd" and x.flags.c_contiguous:
-        if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
-            if size >= _FAST_MIN_ELEMENTS:
-                return _array(fast_numpy.total(x), ndmin=x.ndim if keepdims else 0)
-        elif axis in ((x.ndim - 1,), x.ndim - 1, -1) and fast_numpy.has_short_rows(x):
-            sums = fast_numpy.row_sums(x)
-            return sums[..., np.newaxis] if keepdims else sums
+        sums = _fast_sum(x, axis)
+        if sums is not None:
+            return sums.reshape(_kept(x.shape, axis)) if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
+
+
+def _kept(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """Return a shape with the reduced axes of length 1."""
+    if axis is None:
+        return (1,) * len(shape)
+    axes = axis if axis.__class__ is tuple else (axis % len(shape),)
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
+
+
+def _fast_sum(x: Array, axis: Any) -> Array | None:
+    """Return sums over adjacent axes of a C-contiguous array, or None to leave it to NumPy.
+
+    Adjacent axes are one axis, before and after which the others are one each.
+    """
+    ndim = x.ndim
+    if axis is None:
+        first, last = 0, ndim
+    elif axis.__class__ is tuple:
+        first, last = axis[0], axis[-1] + 1
+        if first < 0 or axis != tuple(range(first, last)):
+            return None
+    else:
+        first = axis % ndim
+        last = first + 1
+    shape = x.shape
+    if last == ndim:
+        if first == 0:
+            return _array(fast_numpy.total(x)) if x.size >= _FAST_MIN_ELEMENTS else None
+        rows = x if last - first == 1 else x.reshape(*shape[:first], math.prod(shape[first:]))
+        return fast_numpy.row_sums(rows) if fast_numpy.has_short_rows(rows) else None
+    matrix = x if ndim == 2 else x.reshape(math.prod(shape[:last]), math.prod(shape[last:]))
+    if first == 0:
+        if fast_numpy.has_narrow_columns(matrix):
+            sums = fast_numpy.narrow_column_sums(matrix)
+        elif x.size >= _PARALLEL_MIN_ELEMENTS:
+            sums = fast_numpy.column_sums(matrix)
+        else:
+            return None
+    else:
+        stack = matrix.reshape(math.prod(shape[:first]), -1, matrix.shape[1])
+        if not fast_numpy.has_small_matrices(stack):
+            return None
+        sums = fast_numpy.stacked_column_sums(stack)
+    return sums if ndim == 2 else sums.reshape(shape[:first] + shape[last:])
 
 
 _FAST_MIN_ELEMENTS = 1 << 15
@@ -153,15 +199,34 @@ def keep_on_tie(x: Any, bound: Any) -> tuple[Any, Any]:
 
 
 def _cumulative_sum(x: Array, *, axis: int) -> Array:
-    if x.size >= 4096 and x.dtype.char in "fd" and axis == x.ndim - 1 and x.shape[-1] >= 64:
-        found = fast_numpy.cumulative_sum(x)
-        if found is not None:
-            return found
+    if x.size >= 4096 and x.dtype.char in "fd":
+        if axis == x.ndim - 1 and x.shape[-1] >= 64:
+            found = fast_numpy.cumulative_sum(x)
+            if found is not None:
+                return found
+        if fast_numpy.has_many_sequences(x, axis):
+            return fast_numpy.accumulated(np.add, x, axis)
     return np.cumulative_sum(x, axis=axis)
+
+
+def _cumulative_prod(x: Array, *, axis: int) -> Array:
+    if x.dtype.kind in "fc" and fast_numpy.has_many_sequences(x, axis):
+        return fast_numpy.accumulated(np.multiply, x, axis)
+    return np.cumulative_prod(x, axis=axis)
+
+
+def _prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_sequences(x, axis):
+        products = fast_numpy.sequence_products(x)
+        return products[..., None] if keepdims else products
+    return _multiply_reduce(x, axis, None, None, keepdims)
 
 
 _array: Any = np.array
 _add_reduce: Any = np.add.reduce
+_multiply_reduce: Any = np.multiply.reduce
 
 
 def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
@@ -241,7 +306,6 @@ def _index(x: Array, key: Any) -> Array:
         and len(key) == x.ndim > 1
         and x.size >= _GATHER_MIN_ELEMENTS
         and key[0].__class__ is ndarray
-        and x.flags.c_contiguous
     ):
         from chainrule.kernels import gather_scatter
 
@@ -266,7 +330,7 @@ def _assign_at(base: Array, value: Array, key: Any) -> Array:
 def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if x.ndim == 1:
         return x[index]
-    if index.size >= _GATHER_MIN_ELEMENTS and axis == x.ndim - 1 and x.flags.c_contiguous:
+    if index.size >= _GATHER_MIN_ELEMENTS and axis == x.ndim - 1:
         from chainrule.kernels import gather_scatter
 
         found = (
@@ -384,7 +448,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 RULE_KERNELS = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
-    "fast_numpy": ("cumulative_sum_vjp",),
+    "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
@@ -442,12 +506,13 @@ numpy_xp = Namespace(
     where=_where,
     clip=_clip,
     cumulative_sum=_cumulative_sum,
+    cumulative_prod=_cumulative_prod,
     mean=_mean,
     expm1=_expm1,
     log1p=_log1p,
     argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
     argmin=lambda x, axis=None, keepdims=False: x.argmin(axis, keepdims=keepdims),
-    prod=np.multiply.reduce,
+    prod=_prod,
     max=np.maximum.reduce,
     min=np.minimum.reduce,
     all=np.logical_and.reduce,

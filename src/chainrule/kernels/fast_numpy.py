@@ -8,6 +8,7 @@ triangle of ones 0.9. `benchmarks/kernels.py` measures the complete operations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -90,6 +91,19 @@ def narrow_column_sums(x: Array) -> Array:
 
     _for_each_part(part, len(sums), x.size)
     return narrow_column_sums(sums)
+
+
+def has_small_matrices(x: Array) -> bool:
+    """Return whether column sums of a stack of matrices are computed as products with ones."""
+    return bool(x.dtype.isnative and x.shape[1] * x.shape[2] < _DOT_MAX_ELEMENTS)
+
+
+def stacked_column_sums(x: Array) -> Array:
+    """Return the column sums of each of a stack of small matrices, as products with ones.
+
+    A million float32 as 4,000 × 25 × 10 take 0.2 ms, where NumPy adds 100,000 rows of ten in 1.7.
+    """
+    return np.matmul(_ones(x.shape[1], x.dtype.char), x)
 
 
 def _for_each_part(part: Callable[[int], None], count: int, size: int) -> None:
@@ -192,6 +206,46 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     return np.bitwise_xor(bits, other, out=bits).view(x.dtype)
 
 
+def has_many_sequences(x: Array, axis: int) -> bool:
+    """Return whether an array is accumulated for all sequences along an axis at a time."""
+    n: int = x.shape[axis]
+    if n == 0 or x.size < _MIN_SEQUENCES * n:
+        return False
+    return n <= _MAX_STEPS if axis == x.ndim - 1 else math.prod(x.shape[axis + 1 :]) >= _MIN_ROW
+
+
+def accumulated(ufunc: Any, x: Array, axis: int, *, backwards: bool = False) -> Array:
+    """Return the accumulation along an axis, one step for all sequences after the other.
+
+    NumPy goes along each sequence and waits for every addition: 0.34 ms for 2,000 of 50 float64,
+    and 0.14 for all at a time. The order of the additions is the same.
+    """
+    out = np.array(x, order="C")
+    sequences = out if axis == x.ndim - 1 else out.swapaxes(axis, -1)
+    step = _SEQUENCES_AT_A_TIME if sequences is out else len(sequences)
+    sequences = out.reshape(-1, x.shape[axis]) if sequences is out else sequences
+    numbers = range(1, x.shape[axis])
+    for first in range(0, len(sequences), step):  # those at hand stay in the cache
+        block = sequences[first : first + step]
+        for i in numbers:
+            i, before = (-1 - i, -i) if backwards else (i, i - 1)
+            ufunc(block[..., before], block[..., i], out=block[..., i])
+    return out
+
+
+_MIN_SEQUENCES = 512
+"""Number of sequences from which accumulating all of them step by step pays."""
+
+_MAX_STEPS = 256
+"""Length up to which sequences along the last axis are accumulated together."""
+
+_MIN_ROW = 64
+"""Number of contiguous elements of a step along another axis from which it pays."""
+
+_SEQUENCES_AT_A_TIME = 4096
+"""Number of sequences along the last axis that are accumulated together."""
+
+
 @errstate(all="ignore")
 def cumulative_sum(x: Array, *, backwards: bool = False) -> Array | None:
     """Return cumulative sums along the last axis by matrix products, or None for infinite sums.
@@ -231,4 +285,41 @@ def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
         found = cumulative_sum(g, backwards=True)
         if found is not None:
             return found
+    if has_many_sequences(g, axis):
+        return accumulated(np.add, g, axis, backwards=True)
     return np.flip(np.cumulative_sum(np.flip(g, axis), axis=axis), axis).copy()
+
+
+def sequence_products(x: Array) -> Array:
+    """Return the products along the last axis, for all sequences at a time."""
+    sequences = x.reshape(-1, x.shape[-1])
+    out = sequences[:, 0].copy()
+    for first in range(0, len(sequences), _SEQUENCES_AT_A_TIME):
+        block = slice(first, first + _SEQUENCES_AT_A_TIME)
+        product = out[block]
+        for i in range(1, x.shape[-1]):
+            product *= sequences[block, i]
+    return out.reshape(x.shape[:-1])
+
+
+def row_products_of_others(xp: Any, rows: Array) -> Array:
+    """Return for each element the product of those before it in its row, times that of those after.
+
+    The multiplications are those of the formula, to the bit, but in two passes for many rows.
+    """
+    out = np.empty(rows.shape, rows.dtype)
+    if not has_many_sequences(rows, 1):
+        np.cumprod(rows[:, :-1], 1, out=out[:, 1:])
+        out[:, 0] = 1
+        out[:, :-1] *= np.cumprod(rows[:, :0:-1], 1)[:, ::-1]
+        return out
+    for first in range(0, len(rows), _SEQUENCES_AT_A_TIME):
+        block, products = [v[first : first + _SEQUENCES_AT_A_TIME] for v in (rows, out)]
+        products[:, 0] = 1
+        for i in range(1, rows.shape[1]):
+            np.multiply(products[:, i - 1], block[:, i - 1], out=products[:, i])
+        after = np.ones(len(block), rows.dtype)
+        for i in range(rows.shape[1] - 2, -1, -1):
+            after *= block[:, i + 1]
+            products[:, i] *= after
+    return out

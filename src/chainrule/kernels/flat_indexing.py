@@ -25,14 +25,19 @@ _FLAT_MIN_ELEMENTS = 512
 _ROUNDS_MIN_ELEMENTS = 1 << 14
 """Number of elements from which whole entries are added in rounds."""
 
+_ROUNDS_MIN_LENGTH = 128
+"""Length of entries from which they are; shorter ones are added one by one."""
+
 
 def is_basic_index(key: Any) -> bool:
     """Return whether an index has only ints, slices, Ellipsis and None, and so gives a view."""
-    parts = key if type(key) is tuple else (key,)
-    return all(
-        part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
-        for part in parts
-    ) and not any(isinstance(part, bool | np.bool_) for part in parts)
+    for part in key if key.__class__ is tuple else (key,):
+        kind = part.__class__
+        if kind is slice or kind is int or part is None or part is Ellipsis:
+            continue
+        if kind is bool or not isinstance(part, int | np.integer):
+            return False
+    return True
 
 
 def flat_positions(key: Any, shape: Shape) -> Array | None:
@@ -202,8 +207,13 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
 
     Other ufuncs combine in their own way. `zeros` states that `out` is all zeros.
     """
-    if ufunc is np.add and value.size >= _ROUNDS_MIN_ELEMENTS and _adds_rows(out, key, value):
-        return _add_rows(out, key[0] if key.__class__ is tuple else key, value, zeros)
+    index = _row_index(out, key, value) if ufunc is np.add else None
+    if index is not None and value.size >= _FLAT_MIN_ELEMENTS:
+        length = value.size // index.size
+        if value.size >= _ROUNDS_MIN_ELEMENTS and length >= _ROUNDS_MIN_LENGTH:
+            return _add_rows(out, index, value, zeros)
+        if length % 2 == 0 and out.dtype.char in "fd" and out.dtype is value.dtype:
+            return _add_pairs(out, index, value)
     found = (
         flat_positions(key, out.shape)
         if out.ndim > 1 and value.size >= _FLAT_MIN_ELEMENTS
@@ -224,19 +234,22 @@ def _extremes_at(ufunc: Any, out: Array, key: Any, value: Array) -> None:
     ufunc.at(out, key, value)
 
 
-def _adds_rows(out: Array, key: Any, value: Array) -> bool:
-    """Return whether long entries of the first axis are added at one integer index."""
-    parts = key if key.__class__ is tuple else (key,)
-    index = parts[0] if parts else None
-    return bool(
-        len(parts) == 1
-        and index.__class__ is np.ndarray
-        and index.dtype.kind == "i"
-        and index.size
-        and out.ndim > 1
-        and value.shape == index.shape + out.shape[1:]
-        and value.size >= 32 * index.size
-    )
+def _row_index(out: Array, key: Any, value: Array) -> Array | None:
+    """Return the one integer index at which entries of the first axis are added, or None."""
+    index = key[0] if key.__class__ is tuple and len(key) == 1 else key
+    if index.__class__ is not np.ndarray or index.dtype.kind != "i" or out.ndim < 2:
+        return None
+    return index if index.size and value.shape == index.shape + out.shape[1:] else None
+
+
+def _add_pairs(out: Array, index: Array, value: Array) -> None:
+    """Add entries of even length as complex numbers: half as many positions and additions."""
+    double = np.complex128 if out.itemsize == 8 else np.complex64
+    length = math.prod(out.shape[1:]) // 2
+    index = _normalized(index.reshape(-1, 1), len(out), 0)
+    positions = index * length + np.arange(length)
+    value = np.ascontiguousarray(value).reshape(-1).view(double)
+    np.add.at(out.reshape(-1).view(double), positions.reshape(-1), value)
 
 
 def _add_rows(out: Array, index: Array, value: Array, zeros: bool) -> None:

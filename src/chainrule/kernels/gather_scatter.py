@@ -54,8 +54,17 @@ def index_along_last(x_shape: tuple[int, ...], key: Any) -> Array | None:
 
 
 def gather_along_last(x: Array, index: Array) -> Array | None:
-    """Return `x` at an index along the last axis, both C-contiguous; None if out of range."""
+    """Return `x` at a C-contiguous index along the last axis; None if out of range."""
     out = np.empty(index.shape, x.dtype)
+    if not any(x.strides):  # one number, broadcast: the cotangent of a sum
+        if not _in_range(index, x.shape[-1]):
+            return None
+        out.fill(x[(0,) * x.ndim])
+        return out
+    if not x.flags.c_contiguous:
+        if x.size > 4 * index.size:
+            return None
+        x = np.ascontiguousarray(x)
     rows = (out.reshape(-1, index.shape[-1]), x.reshape(-1, x.shape[-1]))
     try:
         parallel_fill(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)

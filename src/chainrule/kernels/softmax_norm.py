@@ -119,8 +119,15 @@ def log_softmax_vjp(xp: Any, product: Array, g: Array, out: Array, *, axis: int)
 
 def _normalized_axes(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
     """Return the sorted axes, and the shape with these axes of length 1."""
+    if axis is not None and len(axis) == 1:
+        (only,) = axis
+        return axis, (*x.shape[:only], 1, *x.shape[only + 1 :])
     axis = tuple(range(x.ndim)) if axis is None else tuple(sorted(axis))
     return axis, tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
+
+
+def _all_finite(xp: Any, x: Array) -> bool:
+    return bool(xp.logical_and.reduce(xp.isfinite(x), None))
 
 
 def logsumexp(xp: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
@@ -136,6 +143,10 @@ def logsumexp(xp: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
 
 def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
     top = xp.maximum.reduce(x.real, axis, keepdims=True, initial=-math.inf)
+    if x.ndim and x.dtype.kind == "f" and _all_finite(xp, top):
+        shifted = x - top
+        total = xp.add.reduce(xp.exp(shifted, out=shifted), axis, keepdims=True)
+        return xp.add(top, xp.log(total, out=total), out=total)
     shifted = x - xp.where(xp.isfinite(top), top, 0)
     if x.dtype.kind == "f":
         shifted = xp.minimum(shifted, 0)
@@ -159,6 +170,10 @@ def logsumexp_vjp(
     """Return g exp(x - out), normalised where rounding moved the sum of exponentials off 1."""
     axis, kept = _normalized_axes(x, axis)
     out, g = out.reshape(kept), g.reshape(kept)
+    if x.ndim and 0 < x.size < 4096 and x.dtype.kind == "f" and _all_finite(xp, out):
+        e = x - out
+        xp.exp(e, out=e)
+        return xp.multiply(e, g / xp.add.reduce(e, axis, keepdims=True), out=e)
     # Where out is -inf the result is 0; where it is inf, nan as in PyTorch.
     top = xp.where(out == -math.inf, 0, out)
     if x.size == 0 or axis[:1] != (x.ndim - len(axis),):

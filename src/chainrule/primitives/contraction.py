@@ -28,6 +28,11 @@ def _matmul_x(xp: Any, g: Array, y: Array, x_ndim: int) -> Array:
 def _matmul_y(xp: Any, g: Array, x: Array, y_ndim: int) -> Array:
     if x.ndim == 1:
         return g * x if y_ndim == 1 else xp.expand_dims(x, axis=-1) * xp.expand_dims(g, axis=-2)
+    if y_ndim <= 2 < x.ndim:
+        # The rows of all matrices of the stack: one product, which sums over the stack.
+        rows = math.prod(x.shape[:-1])
+        g = xp.reshape(g, (rows, *g.shape[x.ndim - 1 :]))
+        x = xp.reshape(x, (rows, x.shape[-1]))
     if y_ndim == 1:
         return xp.matmul(_swap(xp, x), xp.expand_dims(g, axis=-1))[..., 0]
     return xp.matmul(_swap(xp, x), g)

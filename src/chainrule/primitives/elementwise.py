@@ -17,6 +17,7 @@ from chainrule.primitives.primitive import (
     use_kernel_for_many,
 )
 from chainrule.primitives.primitive import is_complex as _is_complex
+from chainrule.primitives.shaping import sum_to
 
 Array = Any
 
@@ -42,10 +43,17 @@ multiply = elementwise(
     native="memory",
 )
 
-divide = symmetric(
+
+def _divide_y(xp: Any, g: Array, x: Array, y: Array) -> Array:
+    # Sums over broadcast axes come first: a division takes longer than an addition.
+    return sum_to(xp, g * (x / y), y.shape) / -y
+
+
+divide = general(
     "divide",
-    lambda xp, g, y: g / y,
-    lambda xp, g, x, y: -g * (x / y) / y,
+    None,
+    vjp=(lambda xp, g, y: g / y, _divide_y),
+    jvp=(lambda xp, t, y: t / y, lambda xp, t, x, y: t * (x / y) / -y),
     label="DivBackward0",
     form="binary",
     native="memory",

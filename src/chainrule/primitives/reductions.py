@@ -97,11 +97,16 @@ def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
     )
     if rows.shape[1] == 0:
         return x
+    others = xp.reshape(_row_products_of_others(xp, rows), tuple([shape[i] for i in order]))
+    return xp.permute_dims(others, tuple([order.index(i) for i in range(len(shape))]))
+
+
+@use_kernel
+def _row_products_of_others(xp: Any, rows: Array) -> Array:
     ones = xp.ones_like(rows[:, :1])
     before = xp.cumulative_prod(xp.concat([ones, rows[:, :-1]], axis=1), axis=1)
     after = xp.cumulative_prod(xp.concat([ones, xp.flip(rows[:, 1:], axis=1)], axis=1), axis=1)
-    others = xp.reshape(before * xp.flip(after, axis=1), tuple([shape[i] for i in order]))
-    return xp.permute_dims(others, tuple([order.index(i) for i in range(len(shape))]))
+    return before * xp.flip(after, axis=1)
 
 
 def _prod_vjp(xp: Any, g: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -212,11 +217,12 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return log + (m if keepdims else xp.reshape(m, total.shape))
 
 
-def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
+def _exponentials(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
+    """Return exp(x - out) and its sums along the axes, which are kept: their ratio is softmax."""
     top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
     # For a result of -inf, exp(-inf) = 0; for one of inf, nan as in PyTorch.
     e = xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
-    return e / _normaliser(xp, xp.sum(e, axis=axis, keepdims=True))
+    return e, _normaliser(xp, xp.sum(e, axis=axis, keepdims=True))
 
 
 def _normaliser(xp: Any, total: Array) -> Array:
@@ -226,13 +232,14 @@ def _normaliser(xp: Any, total: Array) -> Array:
 
 @use_kernel
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return _broadcast_back(xp, g, x.shape, axis, keepdims) * _softmax_from(
-        xp, x, out, axis, keepdims
-    )
+    e, total = _exponentials(xp, x, out, axis, keepdims)
+    return e * ((g if keepdims else xp.reshape(g, total.shape)) / total)
 
 
 def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return xp.sum(t * _softmax_from(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)
+    e, total = _exponentials(xp, x, out, axis, keepdims)
+    slope = xp.sum(t * e, axis=axis, keepdims=True) / total
+    return slope if keepdims else xp.reshape(slope, out.shape)
 
 
 logsumexp = general(

@@ -115,16 +115,23 @@ _METHODS: dict[str, Rule] = {
 }
 
 
+_LEAVES = frozenset([np.ndarray, float, int, bool, str, type(None), slice, type(...)])
+"""Types of the arguments that are passed most often and have no level."""
+
+
 def deepest_level(*parts: Any) -> Level | None:
     """Return the deepest level among arguments."""
     found: Level | None = None
     level: Level | None
     for part in parts:
-        if part.__class__ is BatchedArray:
+        kind = part.__class__
+        if kind is BatchedArray:
             level = part.level
+        elif kind in _LEAVES:
+            continue
         elif isinstance(part, tuple | list):
             level = deepest_level(*part)
-        elif part.__class__ is dict:
+        elif kind is dict:
             level = deepest_level(*part.values())
         else:
             continue
@@ -171,9 +178,10 @@ def is_batched(level: Level, x: Any) -> bool:
 
 def data_of(level: Level, x: Any) -> Array:
     """Return the array with the batch axis in front: of length 1 if all examples share it."""
-    if x.__class__ is BatchedArray and x.level is level:
+    kind = x.__class__
+    if kind is BatchedArray and x.level is level:
         return x.data
-    return (x if is_array(x) else np.asarray(x))[None]
+    return (x if kind is np.ndarray or is_array(x) else np.asarray(x))[None]
 
 
 def align_ranks(level: Level, *arrays: Any) -> list[Array]:
