@@ -129,6 +129,32 @@ def test_a_library_without_these_symbols_is_not_called(monkeypatch: pytest.Monke
 # --- LU factors -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (5, 3), (3, 5), (70, 70), (0, 3), (0, 2, 2), (2, 3, 5, 4), (9, 2, 2), (99, 24, 24)],
+    ids=str,
+)
+def test_factors_of_matrices_of_any_shape(
+    shape: tuple[int, ...], dtype: str, layout: str, source: str
+) -> None:
+    x = LAYOUTS[layout](numbers(*shape, dtype=dtype))
+    kept = x.copy()
+    packed, pivots = lapack.factorize(x, pivot=True)
+    *stack, m, n = shape
+    k = min(m, n)
+    assert (x == kept).all()
+    assert packed.shape == shape
+    assert packed.dtype == x.dtype
+    assert pivots.shape == (*stack, k)
+    lower, upper = np.tril(packed[..., :k], -1) + np.eye(m, k), np.triu(packed[..., :k, :])
+    order = lu.row_permutation(np, pivots, m)[..., None]
+    rows = np.take_along_axis(x, np.broadcast_to(order, x.shape), -2)
+    np.testing.assert_allclose(lower @ upper, rows, atol=1e-4 if dtype in "fF" else 1e-12)
+    assert (abs(lower) <= 1.5).all()  # of complex elements, LAPACK compares |re| + |im|
+
+
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_factors_solve_with_a_matrix_and_its_transpose(dtype: str, order: str, source: str) -> None:

@@ -384,6 +384,12 @@ def _has_lu_factors(shape: tuple[int, ...], dtype: Any) -> bool:
     return lapack.pays(shape, dtype)
 
 
+def _factorize(x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.factorize(x, pivot=pivot)
+
+
 def _lu_factor(x: Array) -> tuple[Array, Array]:
     from chainrule.blas import lapack  # keeps import chainrule fast
 
@@ -393,6 +399,7 @@ def _lu_factor(x: Array) -> tuple[Array, Array]:
 LAPACK = {
     "solve_triangular": _solve_triangular,
     "has_lu_factors": _has_lu_factors,
+    "factorize": _factorize,
     "lu_factor": _lu_factor,
     **{
         name: functools.partial(kernels_of(np)[name], solve=_solve_triangular)

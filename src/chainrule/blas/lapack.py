@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +38,7 @@ class Routines(Protocol):
     def getrf(self, a: Array) -> tuple[Array, int]:
         """Overwrite `a`, in C order, with the factors of aᵀ in Fortran order.
 
-        Returns the exchanges of rows, counted from 0, and LAPACK's `info`.
+        Returns the exchanges of rows of aᵀ, counted from 0, and LAPACK's `info`.
         """
 
 
@@ -79,10 +80,10 @@ class _OpenBLASRoutines:
         )
 
     def getrf(self, a: Array) -> tuple[Array, int]:
-        n, info = self._reference(len(a)), self._integer(0)
-        pivots = np.empty(len(a), self._pivot_dtype)
+        (columns, rows), info = map(self._reference, a.shape), self._integer(0)
+        pivots = np.empty(min(a.shape), self._pivot_dtype)
         target = _byref(_from_buffer(pivots))
-        self._getrf(n, n, _byref(_from_buffer(a)), n, target, _byref(info))
+        self._getrf(rows, columns, _byref(_from_buffer(a)), rows, target, _byref(info))
         pivots -= 1
         return pivots, info.value
 
@@ -162,6 +163,12 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
 
 # --- LU factors -----------------------------------------------------------------------------------
 
+_MAX_MATRICES_PER_COLUMN = 4
+"""Number of small matrices for each column up to which calling LAPACK for each of them pays.
+
+The other way eliminates one column of all matrices at a time.
+"""
+
 MIN_FACTORED_ROWS = 96
 """Number of rows from which keeping the factors of a matrix pays, in place of factorising again."""
 
@@ -174,6 +181,20 @@ def pays(shape: tuple[int, ...], dtype: Any) -> bool:
         and dtype.isnative
         and routines(dtype.char) is not None
     )
+
+
+def factorize(x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    """Return the factors and the exchanges of rows that `kernels.lu.factorize` describes."""
+    call = routines(x.dtype.char) if pivot and x.size and x.dtype.isnative else None
+    *stack, m, n = x.shape
+    k = min(m, n)
+    if call is None or (k < _LOOP_MIN_ROWS and prod(stack) > _MAX_MATRICES_PER_COLUMN * k):
+        return lu.factorize(np, x, pivot=pivot)
+    packed = np.array(x.swapaxes(-1, -2), order="C")
+    pivots = np.empty((*stack, k), np.int64)
+    for index in np.ndindex(*stack):
+        pivots[index], _ = call.getrf(packed[index])
+    return packed.swapaxes(-1, -2), pivots
 
 
 def lu_factor(x: Array) -> tuple[Array, Array]:
