@@ -478,6 +478,20 @@ class _RuleKernels(dict[str, Any]):
         return self[name]
 
 
+class _LinearAlgebra:
+    """The module `numpy.linalg`, with Cholesky factors that LAPACK computes in place."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np.linalg, name)
+        self.__dict__[name] = value
+        return value
+
+    def cholesky(self, x: Array, /, *, upper: bool = False) -> Array:
+        from chainrule.blas import lapack  # keeps import chainrule fast
+
+        return lapack.cholesky(x, upper=upper)
+
+
 class _Transforms:
     """The module `kernels.fft_ufuncs`, imported at its first use."""
 
@@ -491,6 +505,7 @@ numpy_xp = Namespace(
     np,
     **kernels_of(np) | LAPACK,
     fft=_Transforms(),
+    linalg=_LinearAlgebra(),
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.
