@@ -135,8 +135,24 @@ def python_function(text: str) -> Callable[..., None]:
 def target_machine() -> Any:
     """Return the target machine for position-independent code of this processor."""
     binding = llvm()
-    features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_triple(binding.get_process_triple())
     return target.create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="small"
+        cpu=binding.get_host_cpu_name(),
+        features=",".join([binding.get_host_cpu_features().flatten(), *_avoided()]),
+        opt=3,
+        reloc="pic",
+        codemodel="small",
     )
+
+
+def _avoided() -> list[str]:
+    """Return the features of this processor that LLVM must not use, each with a minus sign.
+
+    LLVM 22 shortens VPMOV*2M of the registers 16 to 31 to instructions that only have 0 to 15:
+    https://github.com/llvm/llvm-project/issues/191304.
+    """
+    binding = llvm()
+    known = binding.get_host_cpu_features()
+    if binding.llvm_version_info[0] < 22:
+        return []
+    return [f"-{name}" for name in ("avx512bw", "avx512dq") if known.get(name)]
