@@ -79,7 +79,7 @@ class Layout:
         if code is None:
             raise UnfitError(f"{value} cannot be allocated")
         found = self.addresses[value] = Address(f"memory_{code}", f"u8({self.sizes[code]})")
-        self.sizes[code] += -(-value.size // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
+        self.sizes[code] += -(-max(value.size, 1) // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
         if sum(self.sizes.values()) > _MAX_ELEMENTS:
             raise LargeError("the program is large")
         return found

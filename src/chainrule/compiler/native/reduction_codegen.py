@@ -25,6 +25,7 @@ class _Fold(NamedTuple):
 
 
 _FOLDS = {
+    "np.sum": _Fold("{code}(0)", "{total} + {x}"),
     "np.prod": _Fold("{code}(1)", "{total} * {x}"),
     "np.any": _Fold("i8(0)", "i8(1) if {x} != 0 else {total}"),
     "np.all": _Fold("i8(1)", "{total} if {x} != 0 else i8(0)"),
@@ -47,7 +48,7 @@ class Reductions(Operands):
         x, rule = op.args[0], _FOLDS[op.function]
         if op.kwargs.keys() - _SETTINGS or len(op.args) > 1:
             raise UnfitError("a reduction with other arguments")
-        code = self._code(op.out if op.function == "np.prod" else x)
+        code = self._code(op.out if op.function in ("np.sum", "np.prod") else x)
         if op.function in ("np.max", "np.min") and code[0] == "f":
             raise UnfitError("a reduction with other arguments")  # nan has an order of its own
         axis = op.kwargs.get("axis")

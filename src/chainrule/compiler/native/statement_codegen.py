@@ -291,7 +291,9 @@ def _is_contiguous(access: Access, value: Value) -> bool:
     """Return whether an access to a value is contiguous."""
     steps = contiguous(value, value).strides
     sizes = value.shape
-    return all(n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True))
+    return not value.size or all(
+        n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True)
+    )
 
 
 WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
