@@ -184,8 +184,10 @@ def _cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
 
 def _p_norm(xp: Any, x: Any, *, p: float, axis: Any, keepdims: bool) -> Any:
     """Return (Σ |x|ᵖ)^(1/p); if powers over- or underflow, that of scaled elements."""
-    if x.size == 0 or x.dtype.kind != "f":
+    if x.dtype.kind != "f":
         return NotImplemented
+    if x.size == 0:
+        return xp.sum(abs(x), axis=axis, keepdims=keepdims)
 
     def root(total: Any) -> Any:
         return xp.sqrt(total) if p == 2 else total ** (1 / p)
@@ -283,14 +285,17 @@ def _take_along_axis(xp: Any, x: Any, index: Any, axis: int = -1) -> Any:
 
 
 def _cross(xp: Any, x: Any, y: Any, *, axis: int = -1) -> Any:
-    if x.shape != y.shape or x.dtype != y.dtype or x.shape[axis] != 3:
+    if axis >= 0 and x.ndim != y.ndim:
         return NotImplemented
-    first, second = [[z[(*(slice(None),) * (axis % x.ndim), i)] for i in range(3)] for z in (x, y)]
-    parts = [
-        first[(i + 1) % 3] * second[(i + 2) % 3] - first[(i + 2) % 3] * second[(i + 1) % 3]
-        for i in range(3)
-    ]
+    axis = axis - x.ndim if axis >= 0 else axis
+    after = (slice(None),) * (-axis - 1)
+    a, b = ([z[(..., i, *after)] for i in (0, 1, 2, 0, 1)] for z in (x, y))
+    parts = [a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1] for i in range(3)]
     return xp.stack(parts, axis=axis)
+
+
+def _flip(xp: Any, x: Any, axis: Any = None) -> Any:
+    return x if x.ndim == 0 else NotImplemented  # others are views
 
 
 RULES: dict[str, Rule] = {
@@ -300,6 +305,7 @@ RULES: dict[str, Rule] = {
     "kernels.cofactors": _cofactors,
     "np.linalg.cholesky": _cholesky,
     "np.linalg.cross": _cross,
+    "np.flip": _flip,
     "kernels.p_norm": _p_norm,
     "np.remainder": _remainder,
     "np.floor_divide": _floor_divide,

@@ -95,6 +95,10 @@ class LinearAlgebra(Operands):
         (a,), (sign, log) = op.args, op.outs
         for out in (sign, log):
             self.layout.allocate(out)
+        if not a.size:
+            for out, number in ((sign, 1), (log, 0)):
+                yield from self.layout.fill_lines(out, f"{CODES[out.dtype]}({number})")
+            return
         work = Value((*sign.shape, *a.shape[-2:]), a.dtype)
         yield from self._copied(a, work)
         first = ", ".join(self._first(value, sign.shape) for value in (sign, log))

@@ -126,6 +126,8 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
         return is_last and self.layout.address(value).array.startswith("memory_")
 
     def _write_region(self, out: Value, value: Value, key: Any, accumulate: bool) -> Iterator[str]:
+        if not value.size:
+            return
         number = self._counter(key, out)
         address, access = self.layout.address(out), contiguous(out, out)
         if self._is_by_arrays(key, out):
