@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import math
 import os
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from chainrule.compiler.codegen.run import defined
@@ -127,8 +129,23 @@ def optimized_module(
 def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
     scope = {**vars(dense_kernels), **vars(vector_math), "__name__": __name__}
+    scope["math"] = SimpleNamespace(
+        erfc=math.erfc, lgamma=_without_errors(math.lgamma), tgamma=_without_errors(math.gamma)
+    )
     scope |= {code: dtype.type for dtype, code in CODES.items()}
     return defined(text, LOOP_NAME, f"<{LOOP_NAME} {{}}>", scope)
+
+
+def _without_errors(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a function of `math` that returns infinities where it would raise."""
+
+    def value(x: float) -> float:
+        try:
+            return function(x)
+        except (OverflowError, ValueError):
+            return math.inf
+
+    return value
 
 
 @functools.cache

@@ -6,12 +6,12 @@ updates of biases. So consecutive small groups share one function, as a small pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
+from chainrule.compiler.native.decompositions import RULES
 from chainrule.compiler.native.fusion_groups import LOOP_CALLS, FusionGroup, loop_shape
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
@@ -87,15 +87,12 @@ def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
 
 
 def _is_supported(op: Op, accesses: Accesses) -> bool:
-    if op.function == "np.matmul":
-        a, b = op.args
-        return (
-            max(len(a.shape), len(b.shape)) <= 2
-            and a.size * math.prod(b.shape[1:]) <= MAX_MULTIPLIES
-        )
+    if op.function == "np.matmul" and op.out.size * op.args[0].shape[-1] > MAX_MULTIPLIES:
+        return False
     if loop_shape(op, scalar_or_libm) is not None:
         return True
-    return op.function in WRITERS and why_unfit(op, accesses.constants) is None
+    known = op.function in WRITERS or op.function in RULES
+    return known and why_unfit(op, accesses.constants) is None
 
 
 def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
