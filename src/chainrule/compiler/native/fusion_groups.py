@@ -33,7 +33,7 @@ CALL_ELEMENTS = 1000
 LOOP_CALLS = 3
 """Number of NumPy calls that take as long as the call of a compiled loop."""
 
-_EXPENSIVE = frozenset(ELEMENTARY)
+_EXPENSIVE = frozenset([*ELEMENTARY, "masked"])  # NumPy casts the mask first
 _EXPENSIVE_MIN_ELEMENTS = 1 << 16
 _MAX_OPEN_GROUPS = 8  # groups of a shape that an operation may still join
 
