@@ -142,6 +142,16 @@ def test_indices_of_two_axes_are_made_one_once() -> None:
     assert source.count("native.flat_index") == 1
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_sums_begin_with_the_sign_of_their_zeros(zero: float) -> None:
+    def function(i: Any, v: Any) -> Any:
+        return cr.full((2000, 16), zero, dtype=v.dtype).index_add(0, i, v)
+
+    i, v = cr.tensor(RNG.integers(0, 1000, 900)), cr.tensor(RNG.standard_normal((900, 16)))
+    got = cr.compile(function, backend="native")(i, v).numpy()
+    assert got.tobytes() == function(i, v).numpy().tobytes()
+
+
 @pytest.mark.parametrize("rows", [MIN_SIZE // 8 - 1, MIN_SIZE // 8])
 def test_small_moves_are_left_to_numpy(rows: int) -> None:
     def function(x: Any, i: Any, v: Any) -> Any:
