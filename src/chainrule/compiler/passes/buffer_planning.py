@@ -168,7 +168,7 @@ class _Planner:
     def _write_in_place(self, op: Op, dying: set[Value]) -> None:
         """Let an op write to the memory of its base, if that dies here."""
         base = op.args[0]
-        if base not in dying or base in self.given:
+        if base not in dying or base in self.given or not base.shape:  # numbers are no arrays
             return
         if base in self.memory and self.root(op.out) in self.live_at_end:
             return
