@@ -211,15 +211,15 @@ def test_a_loop_beside_a_call_is_machine_code() -> None:
 
 
 def test_strict_machine_code_refuses_elementwise_functions_of_numpy() -> None:
-    def waves(x: Any) -> Any:
-        return (cr.exp(1j * x) * x).real.sum()
+    def halves(x: Any) -> Any:
+        return (cr.exp(x) * x).sum()
 
-    x = cr.ones(300, 300)
-    compiled = cr.compile(waves, backend="native")
+    x = cr.ones(300, 300, dtype=cr.float16)
+    compiled = cr.compile(halves, backend="native")
     assert not recorded(lambda: compiled(x))  # it is no loop of Python, but it is listed
-    assert any("complex64" in remark.text for remark in compiled.signatures[0].remarks)
-    with pytest.raises(cr.CompileError, match=r"NumPy computes np.* of .*complex64 is not among"):
-        cr.compile(waves, backend="native", strict=True)(x)
+    assert any("float16" in remark.text for remark in compiled.signatures[0].remarks)
+    with pytest.raises(cr.CompileError, match=r"NumPy computes np.* of .*float16 is not among"):
+        cr.compile(halves, backend="native", strict=True)(x)
 
 
 def test_strict_machine_code_allows_documented_calls() -> None:
