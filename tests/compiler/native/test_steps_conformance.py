@@ -20,6 +20,8 @@ WITHOUT = frozenset(
     [
         # iterations of LAPACK, whose signs and order of vectors NumPy decides
         *("eig", "eigh", "svd", "pinv", "qr", "lu", "cofactor"),
+        # factors of matrices of 96 rows or more, by LAPACK
+        "solve_factored",
         # the number of squarings depends on the values
         "matrix_exp",
         # special functions by SciPy or by long expansions; Γ and its like through polygamma
