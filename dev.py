@@ -3,7 +3,7 @@
 
     python3 dev.py demo  [options]    train on handwritten digits and write pictures
     python3 dev.py test  [options]    run the tests; options go to pytest
-    python3 dev.py test  --compare    the same, compared with PyTorch and JAX, and with LLVM
+    python3 dev.py test  --compare    all tests, compared with PyTorch and JAX, and with LLVM
     python3 dev.py test  --other      a quick half of the tests, in the newest other Python found
     python3 dev.py lint               check style, types and import layers
     python3 dev.py bench [options]    run the benchmarks, compared with other libraries
@@ -33,8 +33,11 @@ NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "pyt
 PEERS = ["torch==2.13.0", "jax==0.10.2", "llvmlite==0.50.0"]
 # Left out of the quick half: slow tests, of what hardly depends on the version of Python.
 SLOW = [
-    "compiler/native/test_conformance.py",
+    "compiler/native",
+    "compiler/passes",
     "compiler/test_conformance.py",
+    "compiler/test_public_functions.py",
+    "compiler/test_random_programs.py",
     "integration",
     "interop",
     "primitives",
@@ -92,12 +95,16 @@ def test(options):
     set_up("test", peers=compare)
     if compare:
         require_peers()
+    choice = options
+    if not options and not compare:
+        choice = ["-m", "not thorough"]
+        say("Left out: the tests marked as thorough. `python3 dev.py test --compare` runs them.")
     if other and not options:
-        options = [f"--ignore=tests/{name}" for name in SLOW]
+        choice += [f"--ignore=tests/{name}" for name in SLOW]
     elif not options:
-        say("The tests take about six minutes on two cores, and print their progress.")
-    code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *options)
-    if options:
+        say("The tests take about five minutes on two cores, and print their progress.")
+    code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *choice)
+    if options or other:
         say("The examples in docstrings were skipped: they run only without options.")
         return code
     say("\nThe examples in docstrings:")

@@ -40,12 +40,14 @@ def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, cases)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_tiled_equals_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     in_tiny_blocks(monkeypatch)
     demand(checks.check_compiled, cases)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_traced_layouts_match_memory(cases: list[Case]) -> None:
     demand(check_order, cases)

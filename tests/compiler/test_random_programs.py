@@ -28,13 +28,14 @@ REFUSED = (
 )
 
 
-@settings(many_examples, max_examples=max(EXAMPLES // 2, 1))
+@settings(many_examples, max_examples=max(EXAMPLES // 4, 1))
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_as_eagerly(program: list[str]) -> None:
     check(program)
 
 
-@settings(many_examples, max_examples=max(EXAMPLES // 4, 1))
+@pytest.mark.thorough
+@settings(many_examples, max_examples=max(EXAMPLES // 8, 1))
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_in_blocks_as_eagerly(program: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:

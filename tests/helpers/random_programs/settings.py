@@ -11,7 +11,6 @@ EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "200"))
 many_examples = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=False,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
