@@ -107,16 +107,16 @@ ELEMENTARY = {
     "np.tanh": "tanh",
     "np.sign": "sign",
     "kernels.erf": "erf",
+    **{
+        f"np.{name}": primitive.name
+        for primitive in TABLE.values()
+        if primitive.libm
+        for name in (primitive.name, getattr(np, primitive.name).__name__)
+    },
 }
-"""Functions with vectorisable code in `vector_math`."""
+"""Functions with vectorisable code in `vector_math` and `trigonometry`."""
 
-_LIBM = {"np.power": "{0} ** {1}", "np.pow": "{0} ** {1}"} | {
-    f"np.{name}": f"np.{ufunc.__name__}({', '.join(['{0}', '{1}'][: ufunc.nin])})"
-    for primitive in TABLE.values()
-    if primitive.libm
-    for ufunc in [getattr(np, primitive.name)]
-    for name in (primitive.name, ufunc.__name__)
-}
+_LIBM = {"np.power": "{0} ** {1}", "np.pow": "{0} ** {1}"}
 """Functions of libm, which are used for small arrays only: loops of them are slower than NumPy."""
 
 _POWERS = {
