@@ -12,6 +12,7 @@ import compiling
 import eager
 import eager_programs
 import imports
+import lengths
 import million
 import peak
 import products
@@ -33,6 +34,7 @@ SUITES = {
     "compiling": compiling.main,
     "various": various.main,
     "compile_times": compile_times.main,
+    "lengths": lengths.main,
     "peak": peak.main,
     "blas": blas.main,
     "imports": imports.main,

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.compiler.native import jit
 from helpers.torch_comparison import random_array
 
+BACKENDS = ["numpy", *(["native"] if jit.is_usable() else [])]
 NORMS = ("backward", "ortho", "forward")
 
 
@@ -39,7 +41,7 @@ def with_gradient(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return job
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("size", [30, 33])
@@ -62,7 +64,7 @@ def test_transforms_write_into_memory_of_the_program(
     assert f"norm={norm!r}, out=" in compiled.source or f"norm='{norm}'" in compiled.source
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("n", [5, 8, 9, 64])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_sizes_beside_the_input(name: str, n: int, backend: Any) -> None:
@@ -71,7 +73,7 @@ def test_sizes_beside_the_input(name: str, n: int, backend: Any) -> None:
     assert_as_eager(job, x, backend=backend)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_steps_of_a_spectral_method(backend: Any) -> None:
     """Each step of the loop, and of its backward pass, reads stacks at a counter."""
     k = cr.tensor(2j * np.pi * np.fft.rfftfreq(64, 1 / 64) / 20)
@@ -87,7 +89,7 @@ def test_steps_of_a_spectral_method(backend: Any) -> None:
     assert_as_eager(job, random_array((64,)), backend=backend)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shape", [(6, 7), (130, 140)], ids=str)
 def test_deconvolution_with_total_variation(shape: Any, backend: Any) -> None:
     blur = cr.tensor(np.fft.rfft2(random_array(shape)))

@@ -1,6 +1,7 @@
 """Interrupts at a chosen bytecode instruction of chainrule."""
 
 import dis
+import functools
 import os
 import sys
 from typing import NamedTuple
@@ -59,7 +60,30 @@ def _is_exempt(code, instruction):
     """
     if instruction < 0:
         return code.co_name == "__exit__"
+    if instruction in _ends_of_with(code):
+        return True
     return code.co_name == "__enter__" and code.co_code[instruction] == dis.opmap["RETURN_VALUE"]
+
+
+@functools.cache
+def _ends_of_with(code):
+    """Return the instructions between a lock's `__enter__` and its block, and before `__exit__`.
+
+    CPython looks for signals after calls and at the end of loops, so none of these is interrupted,
+    and a lock that an interrupt there would leave locked is not left so.
+    """
+    instructions = list(dis.get_instructions(code))
+    found = set()
+    for i, instruction in enumerate(instructions[:-1]):
+        if instruction.opname == "BEFORE_WITH":
+            found.add(instructions[i + 1].offset)
+        part = [each for each in instructions[i : i + 5] if each.opname != "PRECALL"][:4]
+        nones = [each.opname == "LOAD_CONST" and each.argval is None for each in part[:3]]
+        if len(part) == 4 and all(nones) and part[3].opname == "CALL" and part[3].arg == 2:
+            found.update(
+                each.offset for each in instructions[i : i + 5] if each.offset <= part[3].offset
+            )
+    return found
 
 
 def places(run):

@@ -150,9 +150,7 @@ def lu_solve(
         inner = solve(lu.T, xp.take(b, order, axis=-2), upper=False, unit=True)
         return solve(lu.T, inner, upper=True, unit=False)
     inner = solve(lu, solve(lu, b, upper=False, unit=False), upper=True, unit=True)
-    place = xp.empty_like(order)
-    place[order] = xp.arange(len(order))
-    return xp.take(inner, place, axis=-2)
+    return xp.take(inner, xp.argsort(order), axis=-2)
 
 
 def lu_inverse(

@@ -242,37 +242,3 @@ def test_branches_within_loops(sign: float) -> None:
         return cr.scan(step, cr.ones(3, dtype=cr.float64), xs)[1]
 
     compiled(function, cr.tensor(sign * RNG.random(50)))
-
-
-# --- scatters of large arrays ---------------------------------------------------------------------
-
-
-SCATTERS = {
-    "rows": (lambda x, i, v: x.index_add(0, i, v), (3000,), (3000, 8)),
-    "rows of zeros": (lambda x, i, v: cr.zeros_like(x).index_add(0, i, v), (3000,), (3000, 8)),
-    "along the last axis": (lambda x, i, v: x.scatter_add(1, i % 8, v), (50, 900), (50, 900)),
-    "along, zeros": (lambda x, i, v: cr.zeros_like(x).scatter_add(1, i % 8, v),) + 2 * ((50, 900),),
-    "one number": (lambda x, i, v: x.index_put((i,), v.sum(), accumulate=True), (3000,), (3000, 8)),
-    "taken along": (lambda x, i, v: v.gather(1, i) + x.sum(), (50, 900), (50, 900)),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", SCATTERS)
-def test_large_scatters_use_kernels_and_add_in_the_order_of_numpy(name: str, dtype: Any) -> None:
-    scatter, index_shape, value_shape = SCATTERS[name]
-    index = cr.tensor(RNG.integers(0, 50, index_shape))
-    x = RNG.standard_normal((50, 8)).astype(dtype)
-    x[7] = -0.0
-    x, value = cr.tensor(x), cr.tensor(RNG.standard_normal(value_shape).astype(dtype))
-    index[index == 7] = 8
-    got = cr.compile(scatter, backend="native")(x, index, value).numpy()
-    want = scatter(x, index, value).numpy()
-    assert got.tobytes() == want.tobytes()
-
-
-def test_large_scatters_raise_the_errors_of_numpy() -> None:
-    index = cr.tensor([50] * 600)
-    scatter = cr.compile(lambda x, v: x.index_add(0, index, v), backend="native")
-    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
-        scatter(cr.zeros(50, 8), cr.ones(600, 8))

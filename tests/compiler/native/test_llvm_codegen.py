@@ -218,3 +218,84 @@ UNSUPPORTED = {
 def test_what_is_outside_of_the_subset_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError):
         run(f"def loop(out):\n{UNSUPPORTED[name]}", ("f8",), np.zeros(3))
+
+
+# --- LLVM's mistakes ------------------------------------------------------------------------------
+
+MINIMA = """\
+def loop(v0, v1, v2, v3, v4, v5):
+    for v6 in range(u8(1)):
+        v5[u8(0)] = f8(0.0)
+    for v7 in range(u8(5)):
+        v8 = v5[u8(0)]
+        v9 = v8 * f8(0.0)
+        v10 = v8 * f8(0.5)
+        for v6 in range(u8(1)):
+            v5[u8(96)] = v9
+            v5[u8(112)] = v10
+        for v6 in range(u8(3)):
+            v5[u8(144) + v6] = f8(INF)
+        v9 = v5[u8(96)]
+        for v6 in range(u8(2)):
+            for v11 in range(u8(3)):
+                v12 = i8(9223372036854775807)
+                for v13 in range(u8(2)):
+                    v14 = v0[u8(0) + u8(12) * (v7) + u8(6) * v6 + u8(2) * v11 + v13]
+                    v15 = v14 + v9
+                    v16 = rank_f8(v15, i8(-9223372036854775808))
+                    v12 = v16 if v16 < v12 else v12
+                    v5[u8(128) + u8(6) * v6 + u8(2) * v11 + v13] = v15
+                v5[u8(144) + v11] = smaller(v5[u8(144) + v11], ranked_f8(v12))
+        for v6 in range(u8(3)):
+            v5[u8(160) + v6] = f8(0)
+        for v6 in range(u8(2)):
+            for v11 in range(u8(3)):
+                v17 = v5[u8(144) + v11]
+                v18 = f8(0)
+                v19 = f8(0)
+                for v13 in range(u8(2)):
+                    v15 = v5[u8(128) + u8(6) * v6 + u8(2) * v11 + v13]
+                    v20 = v15 == v17
+                    v21 = v15 != v15
+                    v22 = v20 | v21
+                    v23 = f8(v22)
+                    v19 = plus(v19, v23)
+                    v4[u8(0) + u8(6) * v6 + u8(2) * v11 + v13] = v22
+                v18 = v18 + v19
+                v5[u8(160) + v11] = v5[u8(160) + v11] + v18
+        for v6 in range(u8(2)):
+            for v11 in range(u8(3)):
+                v24 = v5[u8(160) + v11]
+                v25 = f8(1.0) / v24
+                for v13 in range(u8(2)):
+                    v22 = v4[u8(0) + u8(6) * v6 + u8(2) * v11 + v13] != 0
+                    v26 = v25 if v22 else f8(0.0)
+                    v5[u8(176) + u8(6) * v6 + u8(2) * v11 + v13] = v26
+        for v6 in range(u8(3)):
+            v5[u8(16) + u8(0) + u8(3) * (v7) + v6] = v5[u8(144) + v6]
+        for v6 in range(u8(12)):
+            v5[u8(32) + u8(0) + u8(12) * (v7) + v6] = v5[u8(176) + v6]
+        for v6 in range(u8(1)):
+            v5[u8(0)] = v5[u8(112)]
+    for v6 in range(u8(15)):
+        v2[v6] = v5[u8(16) + v6]
+    for v6 in range(u8(60)):
+        v3[v6] = v5[u8(32) + v6]
+"""
+"""A scan of five steps that return the minima of an array over two axes, and the gradients.
+
+LLVM 22 computed another minimum on processors with AVX-512, see `jit`.
+"""
+
+
+def test_vectors_beyond_register_15() -> None:
+    array = np.random.default_rng(4).standard_normal((2, 3, 2))
+    inputs = [np.stack([array] * 5).ravel(), np.ones(6)]
+    machine = cached_code(MINIMA, ("f8", "f8", "f8", "f8", "b1", "f8")).function()
+    results = []
+    for function in (jit.python_function(MINIMA), machine):
+        memory = [np.zeros(15), np.zeros(60), np.zeros(64, bool), np.zeros(400)]
+        function(*inputs, *memory)
+        results.append(memory)
+    for got, wanted in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -383,3 +383,15 @@ def test_profile_measures_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     (row,) = cr.profile(cr.compile(lambda x: (x * 2).exp(), backend="native"), cr.ones(3)).rows
     assert row.statement == "the program as machine code"
+
+
+@pytest.mark.parametrize("n", [(1 << 16) - 1, 1 << 16])
+def test_a_dot_product_of_many_numbers_is_machine_code(n: int) -> None:
+    x, y = (cr.tensor(np.random.default_rng(n).standard_normal(n)) for _ in range(2))
+
+    def function(x: Any, y: Any) -> Any:
+        return cr.linalg.norm(cr.stack([(x * y).sum(), cr.sort(y).values[0]]))
+
+    made = cr.compile(function, backend="native")
+    assert made(x, y).item() == pytest.approx(function(x, y).item(), rel=1e-12)
+    assert ("np.vdot" in made.source_native) == (n < 1 << 16)

@@ -102,17 +102,15 @@ def test_a_pickle_of_another_strictness_is_another_function() -> None:
 
 def test_backward_passes_are_told() -> None:
     def loss(w: Any) -> Any:
-        unit = cr.eye(3, dtype=cr.float64)
-
         def step(h: Any, x: Any) -> Any:
-            return cr.linalg.cholesky(h @ h.T + unit) * 0.1 + w, None
+            return cr.lgamma(h * h + 1) * 0.1 + w, None
 
         return cr.scan(step, w, cr.arange(40))[0].sum()
 
     compiled, w = cr.compile(loss), cr.tensor(STEPS[0].numpy())
     assert not recorded(lambda: compiled(w))
     (found,) = recorded(lambda: compiled(w.requires_grad_()))
-    assert "np.triu" in str(found.message)
+    assert "kernels.polygamma" in str(found.message)
 
 
 @pytest.mark.parametrize(
@@ -122,15 +120,6 @@ def test_backward_passes_are_told() -> None:
             "a while loop",
             lambda xs: cr.while_loop(lambda x: x.sum() < 100, lambda x: x * 2, xs[0]),
             "Use scan",
-        ),
-        (
-            "np.matmul of f8[2, 3, 3]",
-            lambda xs: cr.scan(
-                lambda h, x: (cr.tanh(h @ cr.stack([x, x])), None),
-                cr.ones(2, 3, 3, dtype=cr.float64),
-                xs,
-            )[0],
-            "Write a product of small stacks as",
         ),
         (
             "a draw of random numbers",
@@ -152,22 +141,6 @@ def test_the_text_says_what_to_write(title: str, function: Any, mend: str) -> No
 
 
 def test_what_the_texts_say_to_write_is_machine_code() -> None:
-    def products(xs: Any) -> Any:
-        def step(h: Any, x: Any) -> Any:
-            b = cr.stack([x, x])
-            return cr.tanh((h[..., None] * b[..., None, :, :]).sum(-2)), None
-
-        return cr.scan(step, cr.ones(2, 3, 3, dtype=cr.float64), xs)[0]
-
-    def plain(xs: Any) -> Any:
-        h = cr.ones(2, 3, 3, dtype=cr.float64)
-        for x in xs:
-            h = cr.tanh(h @ cr.stack([x, x]))
-        return h
-
-    found = cr.compile(products, backend="native", strict=True)(STEPS)
-    np.testing.assert_allclose(found.numpy(), plain(STEPS).numpy(), rtol=1e-12)
-
     def drawn(xs: Any) -> Any:
         noise = cr.rand(len(xs), 3, dtype=cr.float64)
         return cr.scan(lambda h, x: (h * x[0] + x[1], None), xs[0], (xs, noise))[0]
@@ -238,15 +211,15 @@ def test_a_loop_beside_a_call_is_machine_code() -> None:
 
 
 def test_strict_machine_code_refuses_elementwise_functions_of_numpy() -> None:
-    def waves(x: Any) -> Any:
-        return (cr.exp(1j * x) * x).real.sum()
+    def halves(x: Any) -> Any:
+        return (cr.exp(x) * x).sum()
 
-    x = cr.ones(300, 300)
-    compiled = cr.compile(waves, backend="native")
+    x = cr.ones(300, 300, dtype=cr.float16)
+    compiled = cr.compile(halves, backend="native")
     assert not recorded(lambda: compiled(x))  # it is no loop of Python, but it is listed
-    assert any("complex64" in remark.text for remark in compiled.signatures[0].remarks)
-    with pytest.raises(cr.CompileError, match=r"NumPy computes np.* of .*complex64 is not among"):
-        cr.compile(waves, backend="native", strict=True)(x)
+    assert any("float16" in remark.text for remark in compiled.signatures[0].remarks)
+    with pytest.raises(cr.CompileError, match=r"NumPy computes np.* of .*float16 is not among"):
+        cr.compile(halves, backend="native", strict=True)(x)
 
 
 def test_strict_machine_code_allows_documented_calls() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.compiler.tracing import trace
 from helpers.compile_comparison import agree
 
 
@@ -951,3 +952,37 @@ def test_a_function_does_not_hide_that_it_asks_for_a_value(function: Any) -> Non
         with pytest.raises(cr.CompileError, match="a value was asked for"):
             cr.compile(function)(cr.ones(2))
     assert cr.compile(lambda x: x * 2)(cr.ones(2)).tolist() == [2.0, 2.0]
+
+
+# --- names and lines of long functions ------------------------------------------------------------
+
+
+def made_of(lines: int, first: int = 0) -> Callable[[Any], Any]:
+    """Return a function of so many lines, each of which binds a name of its own."""
+    body = [
+        f"    v{first + i} = {f'v{first + i - 1}' if i else 'x'} * {i + 2}" for i in range(lines)
+    ]
+    text = "\n".join(["def long(x):", *body, f"    return v{first + lines - 1}"])
+    scope: dict[str, Any] = {}
+    exec(compile(text, f"<long {first}>", "exec"), scope)
+    function: Callable[[Any], Any] = scope["long"]
+    return function
+
+
+def test_names_of_functions_that_come_and_go() -> None:
+    limit = trace._MAX_NAMES
+    for first in range(0, 2 * (limit + 5), 2):  # beyond the functions that are remembered
+        compiled = cr.compile(made_of(2, first), backend="numpy")
+        compiled(values(1.0))
+        assert f"v{first} = x * 2" in compiled.source
+    assert len(trace._NAMES) <= limit
+
+
+def test_the_instructions_of_a_function_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    read = trace._read_names
+    monkeypatch.setattr(trace, "_read_names", lambda code: calls.append(code) or read(code))
+    function = made_of(50, 7)
+    cr.compile(function, backend="numpy")(values(1.0))
+    cr.compile(function, backend="numpy")(values(1.0, 2.0))
+    assert [code.co_name for code in calls].count("long") == 1

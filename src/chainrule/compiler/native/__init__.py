@@ -12,10 +12,11 @@ import numpy as np
 from chainrule.autograd.remarks import STRICT, Remark
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import defined, runner
-from chainrule.compiler.ir.program import Program, every_op
-from chainrule.compiler.native import gather_scatter, jit
+from chainrule.compiler.ir.program import Program
+from chainrule.compiler.native import jit
 from chainrule.compiler.native.call_wrapper import RUNTIME
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.gather_lowering import FUNCTIONS, lower_indexing
 from chainrule.compiler.native.gemm import Product, gemm_namespace, lower_products
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
@@ -157,15 +158,15 @@ class _Lowered(NamedTuple):
     program: Program
     loops: list[Loop]
     products: dict[str, Product]
+    moved: int  # the work that kernels of gathers and scatters save
     budget: Budget
 
     @property
     def work(self) -> int:
         """The work of the machine code, in elements computed by operations."""
         products: int = sum(product.work for product in self.products.values())
-        scattered: int = sum(gather_scatter.work(op) for op in every_op(self.program.ops))
         loops = sum(loop.work for loop in self.loops)
-        return loops + products // _MULTIPLIES_PER_ELEMENT + scattered
+        return loops + products // _MULTIPLIES_PER_ELEMENT + self.moved
 
     @property
     def pays(self) -> bool:
@@ -185,7 +186,8 @@ def _partition(program: Program) -> _Lowered:
     """Return a program with its loops and products lowered to calls."""
     fused, loops, budget = lower_loops(program)
     lowered, products = lower_products(fused)
-    return _Lowered(lowered, loops, products, budget)
+    lowered, moved = lower_indexing(lowered)
+    return _Lowered(lowered, loops, products, moved, budget)
 
 
 def _emit_parts(lowered: _Lowered) -> _Emitted:
@@ -206,8 +208,8 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
             )
             for loop, function in zip(loops, functions, strict=False)  # those of products follow
         }
-        calls = SimpleNamespace(**wrappers, **lowered.products)
-        return source, {**gather_scatter.RUNTIME, "native": calls, "kernels": gemm_namespace()}
+        calls = SimpleNamespace(**FUNCTIONS, **wrappers, **lowered.products)
+        return source, {"native": calls, "kernels": gemm_namespace()}
 
     def make(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])

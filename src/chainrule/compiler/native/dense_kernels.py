@@ -148,3 +148,41 @@ def _is_before(element: Any, value: Any, right: Any) -> Any:
     less = (element < value) | ((value != value) & (element == element))
     greater = (value < element) | ((element != element) & (value == value))
     return not greater if right else less
+
+
+def sort_order(x: Array, at: Any, step: Any, n: Any, order: Array, o: Any) -> None:
+    """Store the indices that sort `n` elements in `order`, whose next `n` elements are overwritten.
+
+    Merge sort from the bottom up: Knuth, The Art of Computer Programming 3, 5.2.4. It is stable.
+    """
+    for i in range(n):
+        order[o + i] = i8(i)
+    width = u8(1)
+    while width < n:
+        for first in range(u8(0), n, width + width):
+            _merge(x, at, step, order, o, n, first, min(first + width, n), width)
+        for i in range(n):
+            order[o + i] = order[o + n + i]
+        width = width + width
+
+
+def _merge(
+    x: Array, at: Any, step: Any, order: Array, o: Any, n: Any, first: Any, middle: Any, width: Any
+) -> None:
+    """Merge two sorted runs of indices."""
+    i, j, last = first + u8(0), middle + u8(0), min(middle + width, n)
+    for k in range(first, last):
+        left, right = order[o + min(i, n - u8(1))], order[o + min(j, n - u8(1))]
+        is_right = _is_before(x[at + step * u8(right)], x[at + step * u8(left)], 0)
+        takes_right = (j < last) & ((i >= middle) | is_right)
+        order[o + n + k] = right if takes_right else left
+        j = j + u8(takes_right)
+        i = i + u8(1) - u8(takes_right)
+
+
+def log_add_exp(x: Any, y: Any) -> Any:
+    """Return log(exp(x) + exp(y)), by the larger one; infinities of one sign are their result."""
+    high = x if (x >= y) | (x != x) else y
+    low = y if (x >= y) | (x != x) else x
+    gap = abs(np.copysign(0.0, x)) if x == y else low - high
+    return high + np.log1p(np.exp(gap))

@@ -33,7 +33,8 @@ CALL_ELEMENTS = 1000
 LOOP_CALLS = 3
 """Number of NumPy calls that take as long as the call of a compiled loop."""
 
-_EXPENSIVE = frozenset(ELEMENTARY)
+# NumPy casts the mask first; threads of a BLAS wait for ours, which spin on their cores.
+_EXPENSIVE = frozenset([*ELEMENTARY, "masked", "np.vdot"])
 _EXPENSIVE_MIN_ELEMENTS = 1 << 16
 _MAX_OPEN_GROUPS = 8  # groups of a shape that an operation may still join
 
@@ -75,7 +76,8 @@ class FusionGroup:
         if count >= MIN_OPS:  # saves calls, and passes over memory
             return (count - LOOP_CALLS) * CALL_ELEMENTS + (count - 1) * math.prod(self.shape) > 0
         op = self.ops[0][1]
-        return op.function in _EXPENSIVE and op.out.size >= _EXPENSIVE_MIN_ELEMENTS
+        size = math.prod(self.shape)
+        return op.function in _EXPENSIVE and size >= _EXPENSIVE_MIN_ELEMENTS
 
 
 def loop_shape(op: Op, expression: Expression = scalar_or_complex) -> Shape | None:

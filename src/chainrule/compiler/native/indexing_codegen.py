@@ -46,6 +46,16 @@ class Operands:
         return Memory(address.array, access.offset, strides, address.start).element
 
 
+_RUNNING = {
+    **dict.fromkeys(["np.cumsum", "np.cumulative_sum"], ("0", "{} + {}")),
+    **dict.fromkeys(["np.cumprod", "np.cumulative_prod"], ("1", "{} * {}")),
+    "logcumsumexp": ("-INF", "log_add_exp({}, {})"),
+}
+"""The initial value of each running function, and the next value."""
+
+RUNNING = tuple(_RUNNING)
+
+
 class Selection(NamedTuple):
     """Elements that index arrays select: loops over the arrays, then over the slices."""
 
@@ -167,10 +177,16 @@ class Indexing(Operands):
         x, key = op.args
         access = self.accesses.of(x)
         selection = self.selection(access, x.shape, key)
-        yield from self._gathered(op.out, access, selection)
+        yield from self._gathered(x, op.out, access, selection)
 
-    def _gathered(self, out: Value, access: Access, selection: Selection) -> Iterator[str]:
-        source = selection.element(self.layout.address(access.base))
+    def _gathered(
+        self, x: Value, out: Value, access: Access, selection: Selection
+    ) -> Iterator[str]:
+        number = self.accesses.uniform_value(x)
+        if number is None:
+            source = selection.element(self.layout.address(access.base))
+        else:
+            source = literal(number, x.dtype) or "0"
         if selection.shape != out.shape:
             raise UnfitError("an index of another kind")
         self.layout.allocate(out)
@@ -182,7 +198,7 @@ class Indexing(Operands):
         x, index = op.args
         access = self.accesses.of(x)
         selection = self._along(access, x.shape, index, op.kwargs["axis"])
-        yield from self._gathered(op.out, access, selection)
+        yield from self._gathered(x, op.out, access, selection)
 
     def add_along_axis(self, op: Op) -> Iterator[str]:
         """Add to zeros at an index along one axis."""
@@ -216,7 +232,7 @@ class Indexing(Operands):
     def running(self, op: Op) -> Iterator[str]:
         """Sum or multiply along one axis."""
         x, code = op.args[0], CODES[op.out.dtype]
-        if op.kwargs.keys() - {"axis"} or len(op.args) > 1 or x.dtype != op.out.dtype:
+        if op.kwargs.keys() - {"axis"} or len(op.args) > 1:
             raise UnfitError("a running sum with other arguments")
         axis = op.kwargs.get("axis", 0 if len(x.shape) == 1 else None)
         if axis is None:
@@ -225,12 +241,14 @@ class Indexing(Operands):
         axes = [i for i in range(len(x.shape)) if i != axis] + [axis]
         self.layout.allocate(op.out)
         source, target = (self.element_at(v, x.shape, axes) for v in (x, op.out))
-        is_sum = op.function in ("np.cumsum", "np.cumulative_sum")
+        if x.dtype != op.out.dtype:
+            source = f"{code}({source})"
+        first, following = _RUNNING[op.function]
         total = self.layout.names.another(f"total_{code}")
         sizes = [x.shape[i] for i in axes]
-        inner = [f"{total} = {total} {'+' if is_sum else '*'} {source}", f"{target} = {total}"]
+        inner = [f"{total} = {following.format(total, source)}", f"{target} = {total}"]
         letter = INDICES[len(sizes) - 1]
-        body = [f"{total} = {code}({int(not is_sum)})", f"for {letter} in range(u8({sizes[-1]})):"]
+        body = [f"{total} = {code}({first})", f"for {letter} in range(u8({sizes[-1]})):"]
         body += [f"    {line}" for line in inner]
         yield from nested(sizes[:-1], body)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import math
 import os
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from chainrule.compiler.codegen.run import defined
@@ -133,16 +135,47 @@ def optimized_module(
 def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
     scope = {**vars(dense_kernels), **vars(vector_math), **vars(trigonometry), "__name__": __name__}
+    scope["math"] = SimpleNamespace(
+        erfc=math.erfc, lgamma=_without_errors(math.lgamma), tgamma=_without_errors(math.gamma)
+    )
     scope |= {code: dtype.type for dtype, code in CODES.items()}
     return defined(text, LOOP_NAME, f"<{LOOP_NAME} {{}}>", scope)
+
+
+def _without_errors(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a function of `math` that returns infinities where it would raise."""
+
+    def value(x: float) -> float:
+        try:
+            return function(x)
+        except (OverflowError, ValueError):
+            return math.inf
+
+    return value
 
 
 @functools.cache
 def target_machine() -> Any:
     """Return the target machine for position-independent code of this processor."""
     binding = llvm()
-    features = binding.get_host_cpu_features().flatten()
     target = binding.Target.from_triple(binding.get_process_triple())
     return target.create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="small"
+        cpu=binding.get_host_cpu_name(),
+        features=",".join([binding.get_host_cpu_features().flatten(), *_avoided()]),
+        opt=3,
+        reloc="pic",
+        codemodel="small",
     )
+
+
+def _avoided() -> list[str]:
+    """Return the features of this processor that LLVM must not use, each with a minus sign.
+
+    LLVM 22 shortens VPMOV*2M of the registers 16 to 31 to instructions that only have 0 to 15:
+    https://github.com/llvm/llvm-project/issues/191304.
+    """
+    binding = llvm()
+    known = binding.get_host_cpu_features()
+    if binding.llvm_version_info[0] < 22:
+        return []
+    return [f"-{name}" for name in ("avx512bw", "avx512dq") if known.get(name)]

@@ -58,7 +58,7 @@ class Layout:
         """Add an argument that holds a value; return its name."""
         if value.size > _MAX_ELEMENTS:
             raise LargeError(f"{value} is large")
-        if value.dtype not in CODES or not value.size:
+        if value.dtype not in CODES:
             raise UnfitError(f"{value} cannot be an argument of a small program")
         name = self.names.another(f"{value.hint or 'x'}_{stem}")
         self.addresses[value] = Address(name, "")
@@ -76,10 +76,10 @@ class Layout:
         if value in self.addresses:
             return self.addresses[value]
         code = CODES.get(value.dtype)
-        if code is None or not value.size:
+        if code is None:
             raise UnfitError(f"{value} cannot be allocated")
         found = self.addresses[value] = Address(f"memory_{code}", f"u8({self.sizes[code]})")
-        self.sizes[code] += -(-value.size // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
+        self.sizes[code] += -(-max(value.size, 1) // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
         if sum(self.sizes.values()) > _MAX_ELEMENTS:
             raise LargeError("the program is large")
         return found

@@ -65,7 +65,7 @@ def common_kind(*operands: Typed) -> str:
         return "f8" if any(operand.kind == "float" for operand in operands) else "i8"
     if any(operand.kind == "float" for operand in operands) and not kinds & {"f4", "f8"}:
         kinds.add("f8")
-    if kinds == {"b1"} and any(operand.number is not None for operand in operands):
+    if kinds == {"b1"} and any(type(operand.number) in (int, float) for operand in operands):
         return "i8"
     if len(kinds) == 1:
         return next(iter(kinds))

@@ -15,7 +15,7 @@ from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
-from chainrule.compiler.native.small_groups import small_function, small_runs
+from chainrule.compiler.native.small_groups import Readers, small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
@@ -119,12 +119,11 @@ class _Lowering:
 
     def _small_functions(self) -> dict[tuple[FusionGroup, ...], Loop]:
         """Return the functions of runs of small groups."""
+        readers = Readers(self.groups, self.program.results(), self.accesses)
         found = {}
         for run in small_runs(self.groups, self.accesses):
             try:
-                function = small_function(
-                    run, self.groups, self.program, self.accesses, next(self.names)
-                )
+                function = small_function(run, self.program, readers, next(self.names))
             except BudgetError as reason:
                 self.budget.leave(run, reason.lines)
                 continue

@@ -162,10 +162,6 @@ def _mend(op: Op, reason: UnfitError) -> str:
 
 _MENDS = {
     DRAW: "Draw the numbers of all steps before the loop, and scan over them",
-    "a system with one vector": "Solve with b[:, None], and take [:, 0] of the result",
-    "an upper factor": "Take the lower factor, and its transpose",
-    "a stack of products": "Write a product of small stacks as (a[..., None] * b[..., None, :, :])"
-    ".sum(-2), or loop over the matrices in the function",
     "complex": "Compute with real and imaginary parts",
     "is not among the types": "Convert it to float32, float64, int32 or int64 before the loop",
 }

@@ -84,6 +84,7 @@ _COMPARISONS = {
     "np.isnan": "{0} != {0}",
     "np.isinf": "abs({0}) == {inf}",
     "np.isfinite": "abs({0}) < {inf}",
+    "np.signbit": "np.copysign({one}, {0}) < {zero}",
 }
 """Operations computed in the common type of the operands."""
 
@@ -98,6 +99,15 @@ _LOGIC = {
     "np.invert": "not {0}",
 }
 """Operations on booleans."""
+
+_BITWISE = {
+    "np.bitwise_and": "{0} & {1}",
+    "np.bitwise_or": "{0} | {1}",
+    "np.bitwise_xor": "{0} ^ {1}",
+    "np.invert": "{0} ^ {ones}",
+    "np.bitwise_invert": "{0} ^ {ones}",
+}
+"""Operations on integers."""
 
 ELEMENTARY = {
     "np.exp": "exp",
@@ -116,7 +126,14 @@ ELEMENTARY = {
 }
 """Functions with vectorisable code in `vector_math` and `trigonometry`."""
 
-_LIBM = {"np.power": "{0} ** {1}", "np.pow": "{0} ** {1}"}
+_LIBM = {
+    **dict.fromkeys(["np.power", "np.pow"], "{0} ** {1}"),
+    **{f"np.{name}": f"np.{name}({{0}})" for name in ("cbrt", "asinh", "acosh", "atanh")},
+    **{f"np.arc{name}": f"np.arc{name}({{0}})" for name in ("sinh", "cosh", "tanh")},
+    **{f"np.{name}": f"np.{name}({{0}}, {{1}})" for name in ("fmod", "nextafter")},
+    **{f"kernels.{name}": f"math.{name}({{0}})" for name in ("erfc", "lgamma")},
+    "kernels.gamma": "math.tgamma({0})",
+}
 """Functions of libm, which are used for small arrays only: loops of them are slower than NumPy."""
 
 _POWERS = {
@@ -183,9 +200,11 @@ def scalar(op: Op, operands: list[Operand]) -> str | None:
     if name in _FLOATING:
         return None if out[0] != "f" else _format(_FLOATING[name], operands, op.out.dtype)
     if name in _COMPARISONS:
-        if name.startswith("np.is") and op.inputs[0].dtype.kind != "f":
+        if name.startswith(("np.is", "np.signbit")) and op.inputs[0].dtype.kind != "f":
             return None
         return _format(_COMPARISONS[name], operands, _common_dtype(operands), "b1")
+    if name in _BITWISE and out[0] in "iu":
+        return _format(_BITWISE[name], operands, op.out.dtype)
     if name in _LOGIC:
         truths = all(o.dtype == np.bool_ or isinstance(o.number, bool) for o in operands)
         known = truths or name.startswith("np.logical")
@@ -219,7 +238,8 @@ def _format(
     if code is None or None in texts:
         return None
     zero, one, inf = f"{code}(0)", f"{code}(1)", f"{code}(INF)"
-    text = template.format(*texts, zero=zero, one=one, inf=inf)
+    ones = f"{code}({-1 if code[0] == 'i' else 255})"
+    text = template.format(*texts, zero=zero, one=one, inf=inf, ones=ones)
     return f"{code}({text})" if out is None and code[0] in "iu" else text
 
 
@@ -232,22 +252,28 @@ def _elementary(stem: str, operands: list[Operand], dtype: Any) -> str | None:
 
 
 def _power(op: Op, operands: list[Operand]) -> str | None:
-    if op.out.dtype.kind != "f":
-        return None
     number = operands[1].number
     template = None if number is None else _POWERS.get(number)
+    if op.out.dtype.kind != "f":
+        is_whole = isinstance(number, int) and number >= 0 and op.out.dtype.kind in "iu"
+        return _format(template, operands[:1], op.out.dtype) if is_whole and template else None
     if template is not None:
         return _format(template, operands[:1], op.out.dtype)
     return _elementary("pow", operands, op.out.dtype) if CODES[op.out.dtype] == "f4" else None
 
 
 def _divided(op: Op, operands: list[Operand]) -> str | None:
-    """Divide integers by a positive number; by others, the processor may raise an exception."""
-    number = operands[1].number
-    if CODES[op.out.dtype] not in ("i4", "i8") or not isinstance(number, int) or number <= 0:
+    """Divide integers. By 0 and -1, the processor may raise an exception; NumPy returns 0 by 0."""
+    if CODES[op.out.dtype][0] not in "iu":
         return None
-    template = "{0} // {1}" if op.function == "np.floor_divide" else "{0} % {1}"
-    return _format(template, operands, op.out.dtype)
+    sign, number = "//" if op.function == "np.floor_divide" else "%", operands[1].number
+    if isinstance(number, int) and number > 0:
+        return _format(f"{{0}} {sign} {{1}}", operands, op.out.dtype)
+    is_safe = "({1} != {zero}) & ({1} != {ones})" if op.out.dtype.kind == "i" else "{1} != {zero}"
+    quotient = f"{{0}} {sign} ({{1}} if {is_safe} else {{one}})"
+    other = "{zero} - {0} if {1} == {ones} else {zero}" if op.out.dtype.kind == "i" else "{zero}"
+    other = other if sign == "//" else "{zero}"
+    return _format(f"{quotient} if {is_safe} else ({other})", operands, op.out.dtype)
 
 
 def _where(op: Op, operands: list[Operand]) -> str | None:
@@ -276,7 +302,22 @@ def _clip(op: Op, operands: list[Operand]) -> str | None:
 
 
 def _astype(op: Op, operands: list[Operand]) -> str | None:
-    return None if operands[0].dtype is None else cast(operands[0], op.out.dtype)
+    (operand,), dtype = operands, op.out.dtype
+    if operand.dtype is None:
+        return None
+    if operand.dtype.kind == "f" and CODES[dtype] in ("i4", "i8"):
+        return _truncated(operand, dtype)
+    return cast(operand, dtype)
+
+
+def _truncated(operand: Operand, dtype: Any) -> str | None:
+    """Return a number as an integer: the least one if it is out of range, as on x86 processors."""
+    code, kind = CODES[dtype], CODES.get(operand.dtype)
+    if kind is None:
+        return None
+    info, x = np.iinfo(dtype), operand.text
+    low, high = f"{kind}({float(info.min)})", f"{kind}({-float(info.min)})"
+    return f"{code}({x}) if ({x} >= {low}) & ({x} < {high}) else {code}({info.min})"
 
 
 _SPECIAL_CASES = {

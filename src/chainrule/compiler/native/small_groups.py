@@ -6,12 +6,13 @@ updates of biases. So consecutive small groups share one function, as a small pr
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
+from chainrule.compiler.native.decompositions import RULES
 from chainrule.compiler.native.fusion_groups import LOOP_CALLS, FusionGroup, loop_shape
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
@@ -35,11 +36,16 @@ def small_runs(groups: list[FusionGroup], accesses: Accesses) -> Iterator[list[F
         if _is_small(group, accesses):
             run.append(group)
         elif not all(_is_free(op, accesses) for _, op in group.ops):
-            if sum(map(_numpy_calls, run)) > LOOP_CALLS:
+            if _pays(run):
                 yield run
             run = []
-    if sum(map(_numpy_calls, run)) > LOOP_CALLS:
+    if _pays(run):
         yield run
+
+
+def _pays(run: list[FusionGroup]) -> bool:
+    """Return whether one call is faster than those of a run."""
+    return sum(map(_numpy_calls, run)) > LOOP_CALLS
 
 
 def _numpy_calls(group: FusionGroup) -> int:
@@ -87,15 +93,12 @@ def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
 
 
 def _is_supported(op: Op, accesses: Accesses) -> bool:
-    if op.function == "np.matmul":
-        a, b = op.args
-        return (
-            max(len(a.shape), len(b.shape)) <= 2
-            and a.size * math.prod(b.shape[1:]) <= MAX_MULTIPLIES
-        )
+    if op.function == "np.matmul" and op.out.size * op.args[0].shape[-1] > MAX_MULTIPLIES:
+        return False
     if loop_shape(op, scalar_or_libm) is not None:
         return True
-    return op.function in WRITERS and why_unfit(op, accesses.constants) is None
+    known = op.function in WRITERS or op.function in RULES
+    return known and why_unfit(op, accesses.constants) is None
 
 
 def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
@@ -109,15 +112,9 @@ def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
     return None
 
 
-def small_function(
-    run: list[FusionGroup],
-    groups: list[FusionGroup],
-    program: Program,
-    accesses: Accesses,
-    name: str,
-) -> Loop:
+def small_function(run: list[FusionGroup], program: Program, readers: Readers, name: str) -> Loop:
     """Return a run of groups as one function; raise UnfitError if that is not supported."""
-    subprogram = _Subprogram(run, groups, program, accesses).program(name)
+    subprogram = _Subprogram(run, readers).program(name)
     over = _in_place_outputs(subprogram, program)
     function = function_of(subprogram, over)
     if function.is_checked and over:  # NumPy may have to compute from the inputs again
@@ -135,7 +132,7 @@ def small_function(
         tuple(subprogram.outputs),
         tuple([order[over[out]] if out in over else None for out in subprogram.outputs]),
         sum(v.size for op in subprogram.ops for v in op.outs),
-        count_calls(op for op in subprogram.ops if not accesses.is_view(op)),
+        count_calls(op for op in subprogram.ops if not readers.accesses.is_view(op)),
         subprogram if function.is_checked else None,
     )
 
@@ -150,36 +147,51 @@ def _in_place_outputs(subprogram: Program, program: Program) -> dict[Value, Valu
     }
 
 
+class Readers:
+    """The number of operations that read each value, themselves or through views.
+
+    Counted once for all runs: a run reads its outputs less often than the whole program does.
+    """
+
+    def __init__(
+        self, groups: list[FusionGroup], results: Iterable[Value], accesses: Accesses
+    ) -> None:
+        self.accesses = accesses
+        self.counts = self._count(groups)
+        for value in results:
+            self.counts.update(self._with_bases(value))
+
+    def outside(self, run: list[FusionGroup]) -> set[Value]:
+        """Return the values of a run that results or other groups read."""
+        inside = self._count(run)
+        made = [v for group in run for _, op in group.ops for v in op.outs]
+        return {v for v in made if self.counts[v] > inside[v]}
+
+    def _count(self, groups: list[FusionGroup]) -> Counter[Value]:
+        ops = [op for group in groups for _, op in group.ops]
+        reads = [v for op in ops if not self.accesses.is_view(op) for v in op.inputs]
+        return Counter(v for read in reads for v in self._with_bases(read))
+
+    def _with_bases(self, value: Value) -> Iterator[Value]:
+        """Yield a value, and what it is a view of."""
+        yield value
+        op = self.accesses.producers.get(value)
+        while op is not None and self.accesses.is_view(op):
+            value = op.args[0]
+            yield value
+            op = self.accesses.producers.get(value)
+
+
 class _Subprogram:
     """The operations of a run as a program, with its inputs and outputs."""
 
-    def __init__(
-        self,
-        run: list[FusionGroup],
-        groups: list[FusionGroup],
-        program: Program,
-        accesses: Accesses,
-    ) -> None:
-        self.accesses = accesses
+    def __init__(self, run: list[FusionGroup], readers: Readers) -> None:
+        self.accesses = readers.accesses
         self.ops = [op for group in run for _, op in group.ops]
         self.inputs: list[Value] = []
         self.known: set[Value] = set()
         self.emitted: list[Op] = []
-        outside = [op for c in groups if c not in run for _, op in c.ops]
-        self.outside = set(program.results())
-        for op in outside:
-            if not accesses.is_view(op):
-                self.outside.update(op.inputs)
-        for value in [*self.outside]:
-            self._add_base(value)
-
-    def _add_base(self, value: Value) -> None:
-        """Record that reading a view reads its base."""
-        op = self._view(value)
-        for source in () if op is None else op.inputs:
-            if source not in self.outside:
-                self.outside.add(source)
-                self._add_base(source)
+        self.outside = readers.outside(run)
 
     def _view(self, value: Value) -> Op | None:
         op = self.accesses.producers.get(value)

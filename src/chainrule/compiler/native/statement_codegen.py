@@ -12,19 +12,17 @@ import numpy as np
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 from chainrule.compiler.native.fusion_groups import find_groups
-from chainrule.compiler.native.indexing_codegen import Indexing, contiguous
+from chainrule.compiler.native.indexing_codegen import RUNNING, Indexing, contiguous
 from chainrule.compiler.native.layout import LargeError, Layout, UnfitError
 from chainrule.compiler.native.linalg_codegen import LinearAlgebra
 from chainrule.compiler.native.loop_codegen import generate_loop_lines
-from chainrule.compiler.native.loop_nest import Address, Memory
-from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
+from chainrule.compiler.native.loop_nest import Address
+from chainrule.compiler.native.reduction_codegen import FOLDED, Reductions
+from chainrule.compiler.native.scalar_codegen import CODES, Operand, cast, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
 
 MAX_ELEMENTS = 1 << 14
 """Largest number of iterations of a loop; threads share larger ones."""
-
-MAX_MULTIPLIES = 1 << 16
-"""Largest number of multiplications of a product; beyond that BLAS is faster."""
 
 
 def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Iterator[str]:
@@ -32,7 +30,7 @@ def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Ite
     return _Statements(program, accesses, layout).lines()
 
 
-class _Statements(Indexing, LinearAlgebra):
+class _Statements(Indexing, LinearAlgebra, Reductions):
     def __init__(self, program: Program, accesses: Accesses, layout: Layout) -> None:
         super().__init__(accesses, layout)
         self.program = program
@@ -63,6 +61,10 @@ class _Statements(Indexing, LinearAlgebra):
     def _op(self, op: Op) -> Iterator[str]:
         if self.accesses.is_view(op):
             return
+        if op.outs and not any(out.size for out in op.outs):
+            for out in op.outs:
+                self.layout.allocate(out)
+            return
         if op.function not in WRITERS:
             self._fold_constant(op)
             return
@@ -74,51 +76,6 @@ class _Statements(Indexing, LinearAlgebra):
             raise UnfitError(f"there is no loop for {op.function}")
         found = resolve(op.function)(*op.args, **op.kwargs)
         self.layout.constant(op.out, np.asarray(found))
-
-    # --- products ---
-
-    def _matmul(self, op: Op) -> Iterator[str]:
-        a, b = op.args
-        code = CODES.get(op.out.dtype, "")
-        if code[:1] != "f" or not a.dtype == b.dtype == op.out.dtype:
-            raise UnfitError("a product of other than floating numbers")
-        if max(len(a.shape), len(b.shape)) > 2:
-            raise UnfitError("a stack of products")
-        rows, inner, columns = (*a.shape[:-1], 1)[0], a.shape[-1], (*b.shape[1:], 1)[0]
-        if rows * inner * columns > MAX_MULTIPLIES:
-            raise LargeError("a large product")
-        left, right = self._matrix(a, len(a.shape) == 1), self._matrix(b, False)
-        address = self.layout.allocate(op.out)
-        x = self._element(left, "ik")
-        y = self._element(right, "kj")
-        out = Memory(address.array, 0, [columns, 1], address.start).element
-        body = []
-        if right[2][1] in (0, 1) and columns > 1:
-            body += [f"for j in range(u8({columns})):", f"    {out} = {code}(0)"]
-            body += [f"for k in range(u8({inner})):", f"    factor_{code} = {x}"]
-            body += [f"    for j in range(u8({columns})):"]
-            body += [f"        {out} = times_plus({out}, factor_{code}, {y})"]
-        else:
-            body += [f"for j in range(u8({columns})):", f"    total_{code} = {code}(0)"]
-            body += [f"    for k in range(u8({inner})):"]
-            body += [f"        total_{code} = times_plus(total_{code}, {x}, {y})"]
-            body += [f"    {out} = total_{code}"]
-        yield f"for i in range(u8({rows})):"
-        yield from (f"    {row}" for row in body)
-
-    def _matrix(self, value: Value, row: bool) -> tuple[Address, int, tuple[int, int]]:
-        """Return address, offset and strides of a matrix; a vector is a row or a column."""
-        access = self.accesses.of(value)
-        steps = access.strides
-        if len(steps) == 1:
-            steps = (0, *steps) if row else (*steps, 0)
-        return self.layout.address(access.base), access.offset, (steps[0], steps[1])
-
-    def _element(self, matrix: tuple[Address, int, tuple[int, int]], indices: str) -> str:
-        address, offset, steps = matrix
-        by_index = dict(zip(indices, steps, strict=True))
-        strides = [by_index.get(index, 0) for index in "ijk"]
-        return Memory(address.array, offset, strides, address.start).element
 
     # --- data movement ---
 
@@ -142,7 +99,7 @@ class _Statements(Indexing, LinearAlgebra):
             ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
             lead = [slice(None)] * (axis % len(op.out.shape))
             keys = [(*lead, slice(ends[i], ends[i + 1])) for i in range(len(parts))]
-        if any(part.dtype != op.out.dtype for part in parts):
+        if any(cast(Operand("x", part.dtype), op.out.dtype) is None for part in parts):
             raise UnfitError("parts of several types")
         address = self.layout.allocate(op.out)
         for part, key in zip(parts, keys, strict=True):
@@ -169,6 +126,8 @@ class _Statements(Indexing, LinearAlgebra):
         return is_last and self.layout.address(value).array.startswith("memory_")
 
     def _write_region(self, out: Value, value: Value, key: Any, accumulate: bool) -> Iterator[str]:
+        if not value.size:
+            return
         number = self._counter(key, out)
         address, access = self.layout.address(out), contiguous(out, out)
         if self._is_by_arrays(key, out):
@@ -247,6 +206,9 @@ class _Statements(Indexing, LinearAlgebra):
         return Address(address.array, f"{start}u8({access.offset}) + u8({size}) * ({number})")
 
     # --- control flow ---
+
+    def _check(self, op: Op) -> Iterator[str]:
+        yield from self.layout.check(f"{self.element_at(op.args[0], (), [])} == 0")
 
     def _if(self, op: Op) -> Iterator[str]:
         layout = self.layout
@@ -331,11 +293,14 @@ def _is_contiguous(access: Access, value: Value) -> bool:
     """Return whether an access to a value is contiguous."""
     steps = contiguous(value, value).strides
     sizes = value.shape
-    return all(n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True))
+    return not value.size or all(
+        n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True)
+    )
 
 
 WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
-    "np.matmul": _Statements._matmul,
+    "check": _Statements._check,
+    "np.matmul": _Statements.matmul,
     "np.concat": _Statements._concat,
     "np.concatenate": _Statements._concat,
     "np.stack": _Statements._concat,
@@ -348,10 +313,10 @@ WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "take_along_axis": _Statements.take_along_axis,
     "add_along_axis": _Statements.add_along_axis,
     "np.searchsorted": _Statements.search,
-    "np.cumsum": _Statements.running,
-    "np.cumulative_sum": _Statements.running,
-    "np.cumprod": _Statements.running,
-    "np.cumulative_prod": _Statements.running,
+    **dict.fromkeys(RUNNING, _Statements.running),
+    **dict.fromkeys(FOLDED, _Statements.fold),
+    **dict.fromkeys(["np.tril", "np.triu"], _Statements.triangle),
+    **dict.fromkeys(["np.sort", "np.argsort"], _Statements.sort),
     "np.linalg.solve": _Statements.solve,
     "solve_triangular": _Statements.solve_triangular,
     "np.linalg.inv": _Statements.inverse,

@@ -16,6 +16,7 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.decompositions import decompose
 from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, Layout
 from chainrule.compiler.native.loop_nest import LOOP_NAME
@@ -46,6 +47,7 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     `over` maps outputs to the inputs that they overwrite at the end.
     """
     over = over or {}
+    program = decompose(program)
     layout = Layout(program)
     parameters = [layout.parameter(v) for v in program.inputs]
     lines = list(statement_lines(program, Accesses(program, program.constants), layout))

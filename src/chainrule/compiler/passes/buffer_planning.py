@@ -66,6 +66,7 @@ class _Planner:
         self.results: list[Value] = []
         self.written: set[Value] = set()
         self.targets = {write.value: write.target for write in program.writes}
+        self.given = {*program.inputs, *program.constants, *program.free_values()}
         self.returned = {self.root(v) for v in program.outputs}
         self.live_at_end = self.returned | {self.root(write.value) for write in program.writes}
 
@@ -115,8 +116,7 @@ class _Planner:
 
     def _aliased(self) -> set[int]:
         """Return the positions of outputs that alias memory of anything else."""
-        program = self.program
-        taken = {*program.inputs, *program.constants, *program.free_values(), *self.buffers}
+        taken = {*self.given, *self.buffers}
         found = set()
         for position, value in enumerate(self.program.outputs):
             root = self.root(value)
@@ -168,8 +168,7 @@ class _Planner:
     def _write_in_place(self, op: Op, dying: set[Value]) -> None:
         """Let an op write to the memory of its base, if that dies here."""
         base = op.args[0]
-        given = {*self.program.inputs, *self.program.constants}
-        if base not in dying or base in given:
+        if base not in dying or base in self.given or not base.shape:  # numbers are no arrays
             return
         if base in self.memory and self.root(op.out) in self.live_at_end:
             return

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from functools import cache, lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -373,7 +372,7 @@ class Trace:
         frame = user_frame(sys._getframe(3))
         if frame is None:
             return
-        op.location = _located(frame.f_code, frame.f_lasti)
+        op.location = locate(frame.f_code, frame.f_lasti)
         name = _assigned_name(frame.f_code, frame.f_lasti)
         instruction = (id(frame), frame.f_lasti)
         if name is None or not name.isidentifier() or not self.naming:
@@ -385,22 +384,32 @@ class Trace:
         op.outs[0].hint = name
 
 
-_located = lru_cache(1024)(locate)
+class _Names(NamedTuple):
+    """The instructions of a code object, and the variable of each that is a store."""
+
+    code: CodeType
+    offsets: list[int]
+    stores: dict[int, str]
+
+
+_NAMES: dict[int, _Names] = {}  # by the id of the code, whose hash takes as long as the code is
+_MAX_NAMES = 256
 
 
 def _assigned_name(code: CodeType, instruction: int) -> str | None:
     """Return the name of the variable to which the result of an instruction is bound, if any."""
-    offsets, stores = _stores(code)
+    _, offsets, stores = _NAMES.get(id(code)) or _read_names(code)
     following = bisect_right(offsets, instruction)
     return stores.get(offsets[following]) if following < len(offsets) else None
 
 
-@cache
-def _stores(code: CodeType) -> tuple[list[int], dict[int, str]]:
-    """Return the offsets of the instructions, and the variable of each that is a store."""
+def _read_names(code: CodeType) -> _Names:
     found = list(dis.get_instructions(code))
     stores = {i.offset: i.argval for i in found if i.opname in _STORE_OPCODES}
-    return [i.offset for i in found], stores
+    if len(_NAMES) >= _MAX_NAMES:
+        _NAMES.clear()
+    names = _NAMES[id(code)] = _Names(code, [i.offset for i in found], stores)
+    return names
 
 
 _STORE_OPCODES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
