@@ -126,7 +126,84 @@ def test_a_library_without_these_symbols_is_not_called(monkeypatch: pytest.Monke
         lapack.routines.cache_clear()
 
 
+# --- Cholesky factors -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_cholesky_factors_read_one_triangle(
+    dtype: str, layout: str, upper: bool, source: str
+) -> None:
+    few, enough = lapack.MIN_CHOLESKY_ROWS - 1, lapack.MIN_CHOLESKY_ROWS
+    sizes = [(0, 0), (1, 1), (few, few), (enough, enough), (70, 70), (2, 70, 70), (2, 0, 70, 70)]
+    for shape in sizes:
+        x = numbers(*shape, dtype=dtype)
+        x = x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
+        triangle = (np.triu if upper else np.tril)(np.ones(shape[-2:]))
+        given = LAYOUTS[layout](np.where(triangle, x, np.nan).astype(dtype))
+        given.flags.writeable = False
+        factor = lapack.cholesky(given, upper=upper)
+        assert factor.dtype == x.dtype
+        assert (factor[..., triangle == 0] == 0).all()
+        other = factor.conj().swapaxes(-1, -2)
+        tolerance = 1e-3 if dtype in "fF" else 1e-11
+        product = other @ factor if upper else factor @ other
+        np.testing.assert_allclose(product, x, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (70, 70), (2, 70, 70)])
+def test_a_matrix_that_is_not_positive_definite_has_no_factor(
+    shape: tuple[int, ...], source: str
+) -> None:
+    x = np.broadcast_to(np.eye(shape[-1]), shape).copy()
+    x[..., -1, -1] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="Matrix is not positive definite"):
+        lapack.cholesky(x)
+    for function in (cr.linalg.cholesky, cr.compile(cr.linalg.cholesky, backend="numpy")):
+        with pytest.raises(np.linalg.LinAlgError, match=r"not positive.definite"):
+            function(cr.tensor(x))
+
+
+def test_eager_and_compiled_cholesky_factors_are_lapacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, real = [], lapack.cholesky
+    monkeypatch.setattr(
+        lapack, "cholesky", lambda x, upper: (calls.append(x.shape), real(x, upper=upper))[1]
+    )
+    x = cr.eye(200) * 4
+    for function in (cr.linalg.cholesky, cr.compile(cr.linalg.cholesky)):
+        calls.clear()
+        assert (function(x) == cr.eye(200) * 2).all()
+        assert (200, 200) in calls
+
+
 # --- LU factors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (5, 3), (3, 5), (70, 70), (0, 3), (0, 2, 2), (2, 3, 5, 4), (9, 2, 2), (99, 24, 24)],
+    ids=str,
+)
+def test_factors_of_matrices_of_any_shape(
+    shape: tuple[int, ...], dtype: str, layout: str, source: str
+) -> None:
+    x = LAYOUTS[layout](numbers(*shape, dtype=dtype))
+    kept = x.copy()
+    packed, pivots = lapack.factorize(x, pivot=True)
+    *stack, m, n = shape
+    k = min(m, n)
+    assert (x == kept).all()
+    assert packed.shape == shape
+    assert packed.dtype == x.dtype
+    assert pivots.shape == (*stack, k)
+    lower, upper = np.tril(packed[..., :k], -1) + np.eye(m, k), np.triu(packed[..., :k, :])
+    order = lu.row_permutation(np, pivots, m)[..., None]
+    rows = np.take_along_axis(x, np.broadcast_to(order, x.shape), -2)
+    np.testing.assert_allclose(lower @ upper, rows, atol=1e-4 if dtype in "fF" else 1e-12)
+    assert (abs(lower) <= 1.5).all()  # of complex elements, LAPACK compares |re| + |im|
 
 
 @pytest.mark.parametrize("order", "CF")

@@ -71,7 +71,7 @@ KERNELS = {
     ),
     "normal": ("normal_cdf",),
     "norms": ("p_norm",),
-    "lu": ("lu_packed", "lu_factor", "lu_solve", "lu_inverse", "lu_slogdet"),
+    "lu": ("lu_factor", "lu_solve", "lu_inverse", "lu_slogdet"),
     "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),

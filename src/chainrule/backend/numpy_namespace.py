@@ -384,6 +384,12 @@ def _has_lu_factors(shape: tuple[int, ...], dtype: Any) -> bool:
     return lapack.pays(shape, dtype)
 
 
+def _factorize(x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    from chainrule.blas import lapack  # keeps import chainrule fast
+
+    return lapack.factorize(x, pivot=pivot)
+
+
 def _lu_factor(x: Array) -> tuple[Array, Array]:
     from chainrule.blas import lapack  # keeps import chainrule fast
 
@@ -393,6 +399,7 @@ def _lu_factor(x: Array) -> tuple[Array, Array]:
 LAPACK = {
     "solve_triangular": _solve_triangular,
     "has_lu_factors": _has_lu_factors,
+    "factorize": _factorize,
     "lu_factor": _lu_factor,
     **{
         name: functools.partial(kernels_of(np)[name], solve=_solve_triangular)
@@ -471,6 +478,20 @@ class _RuleKernels(dict[str, Any]):
         return self[name]
 
 
+class _LinearAlgebra:
+    """The module `numpy.linalg`, with Cholesky factors that LAPACK computes in place."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np.linalg, name)
+        self.__dict__[name] = value
+        return value
+
+    def cholesky(self, x: Array, /, *, upper: bool = False) -> Array:
+        from chainrule.blas import lapack  # keeps import chainrule fast
+
+        return lapack.cholesky(x, upper=upper)
+
+
 class _Transforms:
     """The module `kernels.fft_ufuncs`, imported at its first use."""
 
@@ -484,6 +505,7 @@ numpy_xp = Namespace(
     np,
     **kernels_of(np) | LAPACK,
     fft=_Transforms(),
+    linalg=_LinearAlgebra(),
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.

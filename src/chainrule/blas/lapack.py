@@ -1,4 +1,4 @@
-"""Triangular systems and LU factors by LAPACK, of which `np.linalg` shows only general solutions.
+"""Triangular systems, LU and Cholesky factors by LAPACK, with less work than in `np.linalg`.
 
 The routines are those of the OpenBLAS that NumPy is linked with, or else SciPy's. LAPACK's
 matrices are in Fortran order: a matrix in C order is its transpose. Right sides in C order are rows
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +38,13 @@ class Routines(Protocol):
     def getrf(self, a: Array) -> tuple[Array, int]:
         """Overwrite `a`, in C order, with the factors of aᵀ in Fortran order.
 
-        Returns the exchanges of rows, counted from 0, and LAPACK's `info`.
+        Returns the exchanges of rows of aᵀ, counted from 0, and LAPACK's `info`.
+        """
+
+    def potrf(self, a: Array, *, upper: bool) -> int:
+        """Overwrite one triangle of `a`, in C order, with its Cholesky factor, the other with 0.
+
+        Returns LAPACK's `info`.
         """
 
 
@@ -57,9 +64,11 @@ class _OpenBLASRoutines:
         self._trsm = library.routine(f"{prefix}trsm", 11)
         self._trsv = library.routine(f"{prefix}trsv", 8)
         self._getrf = library.routine(f"{prefix}getrf", 6)
+        self._potrf = library.routine(f"{prefix}potrf", 5)
+        self._laset = library.routine(f"{prefix}laset", 7)
         self._integer = integer = library.integer
         self._reference = lru_cache(1024)(lambda n: _byref(integer(n)))
-        self._one = _byref(_from_buffer(np.ones(1, char)))
+        self._one, self._zero = (_byref(_from_buffer(np.full(1, x, char))) for x in (1, 0))
         self._pivot_dtype = np.dtype(f"i{ctypes.sizeof(integer)}")
 
     def trsm(self, a: Array, x: Array, *, upper: bool, transposed: bool, unit: bool) -> None:
@@ -79,12 +88,23 @@ class _OpenBLASRoutines:
         )
 
     def getrf(self, a: Array) -> tuple[Array, int]:
-        n, info = self._reference(len(a)), self._integer(0)
-        pivots = np.empty(len(a), self._pivot_dtype)
+        (columns, rows), info = map(self._reference, a.shape), self._integer(0)
+        pivots = np.empty(min(a.shape), self._pivot_dtype)
         target = _byref(_from_buffer(pivots))
-        self._getrf(n, n, _byref(_from_buffer(a)), n, target, _byref(info))
+        self._getrf(rows, columns, _byref(_from_buffer(a)), rows, target, _byref(info))
         pivots -= 1
         return pivots, info.value
+
+    def potrf(self, a: Array, *, upper: bool) -> int:
+        reference, n, info = self._reference, len(a), self._integer(0)
+        own, other = (_LOWER, _UPPER) if upper else (_UPPER, _LOWER)  # of aᵀ, in Fortran order
+        order = reference(n)
+        self._potrf(own, order, _byref(_from_buffer(a)), order, _byref(info))
+        if n > 1:
+            rest, beside = reference(n - 1), _byref(_from_buffer(a), a.strides[not upper])
+            self._laset(other, rest, rest, self._zero, self._zero, beside, order)
+        found: int = info.value
+        return found
 
 
 # --- routines of SciPy ----------------------------------------------------------------------------
@@ -95,7 +115,9 @@ class _SciPyRoutines:
 
     def __init__(self, prefix: str) -> None:
         self._trsm = getattr(import_module("scipy.linalg.blas"), f"{prefix}trsm")
-        self._getrf = getattr(import_module("scipy.linalg.lapack"), f"{prefix}getrf")
+        lapack = import_module("scipy.linalg.lapack")
+        self._getrf = getattr(lapack, f"{prefix}getrf")
+        self._potrf = getattr(lapack, f"{prefix}potrf")
 
     def trsm(self, a: Array, x: Array, *, upper: bool, transposed: bool, unit: bool) -> None:
         # The arguments are `side` (right), `lower`, `trans_a` and `diag`.
@@ -104,6 +126,11 @@ class _SciPyRoutines:
     def getrf(self, a: Array) -> tuple[Array, int]:
         _, pivots, info = self._getrf(a.T, overwrite_a=1)
         return pivots, info
+
+    def potrf(self, a: Array, *, upper: bool) -> int:
+        # The arguments are `lower` (of aᵀ), `clean` and `overwrite_a`.
+        info: int = self._potrf(a.T, upper, 1, 1)[1]
+        return info
 
 
 @cache
@@ -160,7 +187,36 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
     return x
 
 
+# --- Cholesky factors -----------------------------------------------------------------------------
+
+MIN_CHOLESKY_ROWS = 48
+"""Number of rows from which calling LAPACK for a Cholesky factor is faster than NumPy.
+
+Not for lower factors in double precision: OpenBLAS computes their transpose slower by a fifth.
+"""
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """Return the Cholesky factors of matrices, as `np.linalg.cholesky` does, without its copies."""
+    n = x.shape[-1] if x.ndim >= 2 else 0
+    call = routines(x.dtype.char) if x.size and x.dtype.isnative else None
+    is_faster = n >= MIN_CHOLESKY_ROWS and (upper or x.dtype.char in "fF")
+    if call is None or not is_faster or x.shape[-2] != n:
+        return np.linalg.cholesky(x, upper=upper)
+    factors = np.array(x, order="C")
+    for index in np.ndindex(x.shape[:-2]):
+        if call.potrf(factors[index], upper=upper):
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return factors
+
+
 # --- LU factors -----------------------------------------------------------------------------------
+
+_MAX_MATRICES_PER_COLUMN = 4
+"""Number of small matrices for each column up to which calling LAPACK for each of them pays.
+
+The other way eliminates one column of all matrices at a time.
+"""
 
 MIN_FACTORED_ROWS = 96
 """Number of rows from which keeping the factors of a matrix pays, in place of factorising again."""
@@ -174,6 +230,20 @@ def pays(shape: tuple[int, ...], dtype: Any) -> bool:
         and dtype.isnative
         and routines(dtype.char) is not None
     )
+
+
+def factorize(x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    """Return the factors and the exchanges of rows that `kernels.lu.factorize` describes."""
+    call = routines(x.dtype.char) if pivot and x.size and x.dtype.isnative else None
+    *stack, m, n = x.shape
+    k = min(m, n)
+    if call is None or (k < _LOOP_MIN_ROWS and prod(stack) > _MAX_MATRICES_PER_COLUMN * k):
+        return lu.factorize(np, x, pivot=pivot)
+    packed = np.array(x.swapaxes(-1, -2), order="C")
+    pivots = np.empty((*stack, k), np.int64)
+    for index in np.ndindex(*stack):
+        pivots[index], _ = call.getrf(packed[index])
+    return packed.swapaxes(-1, -2), pivots
 
 
 def lu_factor(x: Array) -> tuple[Array, Array]:

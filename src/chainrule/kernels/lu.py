@@ -92,11 +92,6 @@ def _eliminate_single(x: Array, pivots: Array, j: int, stop: int, pivot: bool) -
     x[j + 1 :, j + 1 : stop] -= factors[:, None] * x[j, j + 1 : stop]
 
 
-def lu_packed(xp: Any, x: Array) -> Array:
-    """Return L and U packed in one matrix, without pivoting."""
-    return factorize(xp, x, pivot=False)[0]
-
-
 def row_permutation(xp: Any, pivots: Array, m: int) -> Array:
     """Return the row permutation that a sequence of exchanges amounts to."""
     stack = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import namespace, numpy_xp
 from chainrule.errors import LinAlgError, ShapeError
 from chainrule.kernels.lu import factorize, row_permutation
 from chainrule.linalg.arguments import adjoint as conjugate_transpose
@@ -45,25 +45,47 @@ class LUFactorsEx(NamedTuple):
     info: Tensor
 
 
-def _triangles(x: Tensor, pivot: bool) -> tuple[Array, Tensor, Tensor]:
-    """Return the pivots, counted from 0, and both factors, recorded if `x` requires grad."""
+def _factorize(x: Tensor, pivot: bool) -> tuple[Array, Array]:
+    """Return both factors in one matrix, and the pivots, counted from 0."""
+    xp = namespace(x._array)
+    found: tuple[Array, Array]
+    if xp is numpy_xp:
+        found = xp.factorize(x._array, pivot=pivot)
+    else:
+        found = factorize(xp, x._array, pivot=pivot)
+    return found
+
+
+def _triangles(x: Tensor, packed: Array, pivots: Array, pivot: bool) -> tuple[Tensor, Tensor]:
+    """Return both factors, recorded if `x` requires grad."""
     xp = namespace(x._array)
     m, n = x.shape[-2:]
     k = min(m, n)
-    packed, pivots = factorize(xp, x._array, pivot=pivot)
     if not is_tracked(x):
         factors = make(packed, None)
         eye = make(xp.eye(m, k, dtype=x.dtype), None)
-        return pivots, tril(factors[..., :k], -1) + eye, triu(factors[..., :k, :])
+        return tril(factors[..., :k], -1) + eye, triu(factors[..., :k, :])
     x = _permute_rows(x, row_permutation(xp, pivots, m)) if pivot else x
-    lower, upper = decompositions.lu.apply(x[..., :k, :k])
+    lower, upper = decompositions.lu.apply(x[..., :k, :k], make(packed[..., :k, :k], None))
     if m > k:
         below = solve_triangular(upper, x[..., k:, :], upper=True, left=False)
         lower = concat([lower, below], axis=-2)
     if n > k:
         right = solve_triangular(lower, x[..., k:], upper=False, unitriangular=True)
         upper = concat([upper, right], axis=-1)
-    return pivots, lower, upper
+    return lower, upper
+
+
+def _packed(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """Return both factors in one matrix, recorded."""
+    xp = namespace(x._array)
+    m, n = x.shape[-2:]
+    below = tril(lower, -1)
+    missing = (m, n - m) if m <= n else (m - n, n)
+    filler = make(xp.zeros((*x.shape[:-2], *missing), dtype=x.dtype), None)
+    if m <= n:
+        return concat([below, filler], axis=-1) + upper
+    return below + concat([upper, filler], axis=-2)
 
 
 def _permute_rows(x: Tensor, order: Array) -> Tensor:
@@ -122,7 +144,8 @@ def lu(A: Operand, *, pivot: bool = True) -> LUResult:
             [4., 4.]])
     """
     x = matrices(A, "lu")
-    pivots, lower, upper = _triangles(x, pivot)
+    packed, pivots = _factorize(x, pivot)
+    lower, upper = _triangles(x, packed, pivots, pivot)
     xp = namespace(x._array)
     if not pivot:
         return LUResult(make(xp.zeros((0,), dtype=x.dtype), None), lower, upper)
@@ -148,10 +171,9 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
     tensor(2, dtype=int32)
     """
     x = matrices(A, "lu_factor")
-    m, n = x.shape[-2:]
-    pivots, lower, upper = _triangles(x, pivot)
+    packed, pivots = _factorize(x, pivot)
     xp = namespace(x._array)
-    zeros = upper._array.diagonal(0, -2, -1) == 0
+    zeros = packed.diagonal(0, -2, -1) == 0
     found = xp.where(zeros.any(axis=-1), zeros.argmax(axis=-1) + 1, 0) if zeros.size else None
     if found is None:
         found = xp.zeros(x.shape[:-2], dtype=np.int64)
@@ -163,15 +185,11 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
             f"{int(found.reshape(-1)[first])}] is zero and using it on lu_solve would result in a "
             "division by zero. lu_factor_ex() returns the factors all the same"
         )
-    below = tril(lower, -1)
-    if m <= n:
-        filler = make(xp.zeros((*x.shape[:-2], m, n - m), dtype=x.dtype), None)
-        packed = concat([below, filler], axis=-1) + upper
-    else:
-        filler = make(xp.zeros((*x.shape[:-2], m - n, n), dtype=x.dtype), None)
-        packed = below + concat([upper, filler], axis=-2)
+    factors = (
+        _packed(x, *_triangles(x, packed, pivots, pivot)) if is_tracked(x) else make(packed, None)
+    )
     one_based = make(xp.asarray(pivots + 1, dtype=np.int32), None)
-    return LUFactorsEx(packed, one_based, make(xp.asarray(found, dtype=np.int32), None))
+    return LUFactorsEx(factors, one_based, make(xp.asarray(found, dtype=np.int32), None))
 
 
 def lu_factor(A: Operand, *, pivot: bool = True) -> LUFactors:

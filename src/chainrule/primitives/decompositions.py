@@ -159,10 +159,10 @@ qr = general(
 )
 
 # --- LU without pivoting, of square matrices: S. Walter, L. Lehmann, as above ---------------------
+# The factors are known before: `packed` is both of them in one matrix.
 
 
-def _lu(xp: Any, x: Array) -> tuple[Array, Array]:
-    packed = xp.lu_packed(x)
+def _lu(xp: Any, x: Array, packed: Array) -> tuple[Array, Array]:
     below = below_diagonal(xp, packed)
     left = xp.masked(packed, below) + xp.eye(x.shape[-1], dtype=x.dtype)
     return left, xp.masked(packed, xp.logical_not(below))
@@ -197,8 +197,8 @@ def _lu_jvp(xp: Any, t: Array, left: Array, right: Array) -> tuple[Array, Array]
 lu = general(
     "lu",
     _lu,
-    vjp=(_lu_vjp,),
-    jvp=(_lu_jvp,),
+    vjp=(_lu_vjp, None),
+    jvp=(_lu_jvp, None),
     label="LinalgLuBackward0",
     outputs=("left", "right"),
 )

@@ -123,17 +123,17 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
 def scope_of(source: Source) -> dict[str, Any]:
     """Return the global namespace of a program's source."""
     scope: dict[str, Any] = {name: getattr(runtime, name) for name in runtime.__all__}
-    numpy = _numpy_with_transforms() if "np.fft." in source.text else np
+    numpy = _numpy_with_kernels() if "np.fft." in source.text or "np.linalg." in source.text else np
     scope |= {"each_block": _each_block, "solve_triangular": numpy_xp.solve_triangular}
     scope |= {"np": numpy, "kernels": numpy_xp}
     return scope | source.objects
 
 
 @functools.cache
-def _numpy_with_transforms() -> ModuleType:
-    """Return a copy of the module `numpy` whose `fft` has less overhead."""
+def _numpy_with_kernels() -> ModuleType:
+    """Return a copy of the module `numpy` whose `fft` and `linalg` have less overhead."""
     module = ModuleType("numpy")
-    vars(module).update(vars(np) | {"fft": numpy_xp.fft})
+    vars(module).update(vars(np) | {"fft": numpy_xp.fft, "linalg": numpy_xp.linalg})
     return module
 
 

@@ -290,7 +290,7 @@ def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
         for name in ("inv", "det", "slogdet", "cholesky", "eigh", "eig", "svd", "qr")
     ],
     *("linalg.eigvalsh", "linalg.eigvals", "linalg.svdvals"),
-    *("inverses", "cofactors", "matrix_exp", "lu_packed"),
+    *("inverses", "cofactors", "matrix_exp"),
 )
 def _of_matrices(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     data = data_of(level, x)
