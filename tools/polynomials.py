@@ -104,10 +104,33 @@ erf = near_zero(
     lambda z: 2 / mpmath.sqrt(mpmath.pi) * (1 - z / 3),
 )
 
+sin = near_zero(
+    lambda z: (mpmath.sin(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+    lambda z: mpf(-1) / 6 + z / 120,
+)
+cos = near_zero(
+    lambda z: (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2,
+    lambda z: mpf(1) / 24 - z / 720,
+)
+
+asin = near_zero(
+    lambda z: (mpmath.asin(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+    lambda z: mpf(1) / 6 + z * 3 / 40,
+)
+atan = near_zero(
+    lambda z: (mpmath.atan(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+    lambda z: mpf(-1) / 3 + z / 5,
+)
+sinh = near_zero(
+    lambda z: (mpmath.sinh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+    lambda z: mpf(1) / 6 + z / 120,
+)
+
 
 def problems() -> list[Problem]:
     half, low, high = LN2 / 2 * 1.002, mpmath.sqrt(0.5) - 1, mpmath.sqrt(2) - 1
     odd, tiny = (high / (2 + high)) ** 2 * 1.002, mpf(10) ** -9
+    eighth = (mpmath.pi / 4) ** 2 * 1.002
     return [
         Problem("exp", "f4", 4, -half, half, exp, lambda r: half**2),
         Problem("exp", "f8", 9, -half, half, exp, lambda r: half**2),
@@ -116,6 +139,18 @@ def problems() -> list[Problem]:
         Problem("log", "f8", 6, 0, odd, log_odd, lambda z: z + tiny),
         Problem("erf below 1", "f4", 6, 0, 1, erf, lambda z: 1 / erf(z)),
         Problem("erf below 1", "f8", 11, 0, 1, erf, lambda z: 1 / erf(z)),
+        Problem("sin", "f4", 2, 0, eighth, sin, lambda z: z + tiny),
+        Problem("sin", "f8", 5, 0, eighth, sin, lambda z: z + tiny),
+        Problem("cos", "f4", 2, 0, eighth, cos, lambda z: z**2 + tiny),
+        Problem("cos", "f8", 5, 0, eighth, cos, lambda z: z**2 + tiny),
+        Problem("asin", "f4", 4, 0, 0.2505, asin, lambda z: z + tiny),
+        Problem("asin", "f8", 12, 0, 0.2505, asin, lambda z: z + tiny),
+        Problem("atan", "f4", 5, 0, 0.2505, atan, lambda z: z + tiny),
+        Problem("atan", "f8", 12, 0, 0.2505, atan, lambda z: z + tiny),
+        Problem("sinh", "f4", 3, 0, 1, sinh, lambda z: z + tiny),
+        Problem("sinh", "f8", 6, 0, 1, sinh, lambda z: z + tiny),
+        Problem("power of 2", "f4", 5, -0.501, 0.501, exp2, lambda r: abs(r) + tiny),
+        Problem("power of 2", "f8", 10, -0.501, 0.501, exp2, lambda r: abs(r) + tiny),
         Problem(
             "-log(erfc)",
             "f4",

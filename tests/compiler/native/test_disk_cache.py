@@ -114,10 +114,12 @@ def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> N
     from chainrule.compiler.native import (
         dense_kernels,
         gemm_microkernel,
+        libm_beyond,
         llvm_codegen,
         llvm_entry,
         llvm_expressions,
         llvm_types,
+        trigonometry,
     )
     from chainrule.compiler.native.threads import atomics, worker
 
@@ -132,6 +134,8 @@ def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> N
         llvm_expressions.ExpressionWriter.call,
         llvm_types.weak,
         dense_kernels.search,
+        libm_beyond.add,
+        trigonometry.sin_f4,
     ]
     sources = {Path(part.__code__.co_filename) for part in parts}
     assert sources == set(disk_cache.compiled_sources())

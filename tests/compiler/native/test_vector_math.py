@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.compiler.native import jit
+from chainrule.compiler.native import jit, trigonometry
 from chainrule.compiler.native.code import cached_code
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 mpmath = pytest.importorskip("mpmath", reason="the reference of the results")
 
-BOUNDS = {"exp": 1.5, "expm1": 2.5, "log": 1.5, "log1p": 2, "tanh": 2.5, "erf": 2.5}
+ALL = {"f4": (-3.4e38, 3.4e38), "f8": (-1e300, 1e300)}
+BOUNDS = {
+    **{"exp": 1.5, "expm1": 2.5, "log": 1.5, "log1p": 2, "tanh": 2.5, "erf": 2.5},
+    **{"sin": 2, "cos": 2, "tan": 2.5, "asin": 2, "acos": 2, "atan": 2},
+    **{"sinh": 2, "cosh": 2, "exp2": 1.5, "log2": 2, "log10": 2.5},
+}
+CODES = ("f4", "f8")
+PERIODIC = ("sin", "cos", "tan")
 RANGES = {
     "exp": {"f4": (-104, 89), "f8": (-745, 710)},
     "expm1": {"f4": (-20, 89), "f8": (-40, 710)},
@@ -22,6 +29,11 @@ RANGES = {
     "log1p": {"f4": (-1, 3e38), "f8": (-1, 1e308)},
     "tanh": {"f4": (-11, 11), "f8": (-22, 22)},
     "erf": {"f4": (-5, 5), "f8": (-7, 7)},
+    **{name: ALL for name in (*PERIODIC, "atan")},
+    **{name: {"f4": (-1, 1), "f8": (-1, 1)} for name in ("asin", "acos")},
+    **{name: {"f4": (-89.4, 89.4), "f8": (-710.4, 710.4)} for name in ("sinh", "cosh")},
+    **{name: {"f4": (0, 3e38), "f8": (0, 1e308)} for name in ("log2", "log10")},
+    "exp2": {"f4": (-151, 128), "f8": (-1076, 1024)},
 }
 
 
@@ -47,14 +59,53 @@ def points(dtype: Any, low: float, high: float) -> Any:
     return found[(found > low) & (found < high)]
 
 
-@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("name", BOUNDS)
 def test_rounding(name: str, code: str) -> None:
     dtype = np.dtype(code).type
     x = points(dtype, *RANGES[name][code])
+    assert largest_error(name, code, x) <= BOUNDS[name]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("name", PERIODIC)
+def test_angles(name: str, code: str) -> None:
+    rng = np.random.default_rng(3)
+    quarters = np.concatenate([np.arange(-99, 99), rng.integers(-670000, 670000, 1000)])
+    limit = trigonometry.LIMIT * (1 + 1e-3 * rng.uniform(-1, 1, 200))
+    x = np.concatenate([rng.uniform(-1, 1, 3000) * 2.0**20, quarters * (np.pi / 2), limit])
+    x = np.concatenate([x, rng.uniform(-20, 20, 2000), quarters[:198] * (np.pi / 4)]).astype(code)
+    assert largest_error(name, code, x) <= BOUNDS[name]
+
+
+@pytest.mark.parametrize("name", PERIODIC)
+def test_angles_beyond_the_limit_are_computed_by_libm(name: str) -> None:
+    nearest = 6381956970095103.0 * 2.0**797  # to a multiple of π/2: Muller, Elementary Functions
+    x = np.array([0.5, nearest, 1e300, -1e22, 2.0, *[0.25] * 40])
+    found = applied(f"{name}_f8", x)[1:4]
+    np.testing.assert_array_equal(found, [getattr(math, name)(v) for v in x[1:4]])
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("name", [*BOUNDS])
+def test_results_do_not_depend_on_the_position(name: str, code: str) -> None:
+    x = points(np.dtype(code).type, *RANGES[name][code])[-700:]
+    x[::50] = np.nan
+    x[7::100] = RANGES[name][code][1]
+    wanted = applied(f"{name}_{code}", x)
+    for first, last in [(1, 700), (3, 90), (0, 33), (2, 9), (5, 6), (10, 31)]:
+        found = applied(f"{name}_{code}", x[first:last].copy())
+        np.testing.assert_array_equal(found, wanted[first:last])
+
+
+def largest_error(name: str, code: str, x: Any) -> float:
+    """Return the largest error of a function in units in the last place."""
+    dtype = np.dtype(code).type
     found = applied(f"{name}_{code}", x)
+    others = {"exp2": lambda v: mpmath.mpf(2) ** v, "log2": lambda v: mpmath.log(v, 2)}
+    exact_function = others.get(name) or getattr(mpmath, name)
     with mpmath.workprec(120):
-        exact = [getattr(mpmath, name)(mpmath.mpf(float(v))) for v in x]
+        exact = [exact_function(mpmath.mpf(float(v))) for v in x]
         nearest = np.array([float(v) for v in exact])
         with np.errstate(over="ignore"):
             spacing = np.spacing(np.abs(nearest).astype(dtype)).astype(float)
@@ -63,10 +114,11 @@ def test_rounding(name: str, code: str) -> None:
             abs((mpmath.mpf(float(a)) - b) / c)
             for a, b, c in zip(found[finite], np.array(exact)[finite], spacing[finite], strict=True)
         ]
-    assert max(errors) <= BOUNDS[name]
+    assert not np.isnan(found[finite]).any()
+    return float(max(errors))
 
 
-@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("name", [*BOUNDS, "sign"])
 def test_special_values(name: str, code: str) -> None:
     info = np.finfo(code)
@@ -94,7 +146,8 @@ def test_powers() -> None:
 
 
 def test_loops_are_vector_code() -> None:
-    for name in ("exp_f4", "log_f4", "tanh_f4", "erf_f4", "log1p_f4", "expm1_f4", "exp_f8"):
+    stems = {*BOUNDS} - {"log", "log1p"}
+    for name in ("log_f4", "log1p_f4", *(f"{stem}_{code}" for stem in stems for code in CODES)):
         text = f"def loop(n, x, out):\n    for i in range(u8(n)):\n        out[i] = {name}(x[i])\n"
         module = jit.optimized_module(text, ("n", name[-2:], name[-2:]), False, "entry")
         code = jit.target_machine().emit_assembly(module)
@@ -102,14 +155,14 @@ def test_loops_are_vector_code() -> None:
         assert f"mul{packed}" in code or f"fmadd213{packed}" in code or "fmla" in code, name
 
 
-@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("code", CODES)
 def test_hypotenuses(code: str) -> None:
     dtype = np.dtype(code).type
     x = points(dtype, -1e300 if code == "f8" else -3e38, 1e300 if code == "f8" else 3e38)
     y = np.random.default_rng(8).permutation(x)
     near = x * np.random.default_rng(9).uniform(0.01, 1, x.size).astype(dtype)
     x, y = np.concatenate([x, x]), np.concatenate([y, near])
-    found = applied(f"magnitude_{code}", x, y)
+    found = applied(f"hypot_{code}", x, y)
     with np.errstate(over="ignore"):
         wanted = np.hypot(x.astype("g"), y.astype("g"))
         spacing = np.spacing(wanted.astype(dtype))
@@ -118,4 +171,35 @@ def test_hypotenuses(code: str) -> None:
     edges = np.array([0, -0.0, 1, np.inf, -np.inf, np.nan, np.finfo(dtype).max], dtype)
     x, y = (a.ravel() for a in np.meshgrid(edges, edges))
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(applied(f"magnitude_{code}", x, y), np.hypot(x, y))
+        np.testing.assert_array_equal(applied(f"hypot_{code}", x, y), np.hypot(x, y))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_angles_of_points(code: str) -> None:
+    dtype = np.dtype(code).type
+    x = points(dtype, *ALL[code])
+    y = np.random.default_rng(8).permutation(x)
+    with np.errstate(all="ignore"):
+        near = x * np.random.default_rng(9).uniform(-3, 3, x.size).astype(dtype)
+        x, y = np.concatenate([x, x]), np.concatenate([y, near])
+        wanted = np.arctan2(y.astype("g"), x.astype("g"))
+        spacing = np.spacing(np.abs(wanted).astype(dtype))
+        found = applied(f"atan2_{code}", y, x)
+    assert (np.abs(found - wanted) <= 2.5 * spacing).all()
+    info = np.finfo(dtype)
+    edges = [0, 1, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal]
+    y, x = (a.ravel() for a in np.meshgrid(*[np.array([*edges, *(-e for e in edges)], dtype)] * 2))
+    found, wanted = applied(f"atan2_{code}", y, x), np.arctan2(y, x)
+    np.testing.assert_allclose(found, wanted, rtol=2 * info.eps, atol=0)
+    np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_logarithms_and_powers_of_whole_numbers_are_exact(code: str) -> None:
+    exponents = np.arange(-140, 120).astype(code)
+    powers = np.ldexp(np.ones_like(exponents), exponents.astype(int))
+    np.testing.assert_array_equal(applied(f"exp2_{code}", exponents), powers)
+    np.testing.assert_array_equal(applied(f"log2_{code}", powers), exponents)
+    exponents = np.arange(0, 11 if code == "f4" else 23).astype(code)
+    powers = np.array([10.0 ** int(e) for e in exponents], code)
+    np.testing.assert_array_equal(applied(f"log10_{code}", powers), exponents)

@@ -72,7 +72,7 @@ def _real_result(op: Op, operands: list[Operand]) -> str | None:
         return x.text
     if op.function == "np.imag":
         return x.imag
-    return f"magnitude_{code}({x.text}, {x.imag})" if op.function in _ABSOLUTE else None
+    return f"hypot_{code}({x.text}, {x.imag})" if op.function in _ABSOLUTE else None
 
 
 _ABSOLUTE = ("np.abs", "np.absolute")

@@ -350,7 +350,14 @@ def environment_key() -> bytes:
 
 def compiled_sources() -> list[Path]:
     """Return the files of the modules that are compiled into loops or compile them."""
-    names = ["dense_kernels", "gemm_microkernel", "jit", "vector_math"]
+    names = [
+        "dense_kernels",
+        "gemm_microkernel",
+        "jit",
+        "libm_beyond",
+        "trigonometry",
+        "vector_math",
+    ]
     names += ["llvm_codegen", "llvm_entry", "llvm_expressions", "llvm_types"]
     names += ["threads/atomics", "threads/worker"]
     return [Path(__file__).parent / f"{name}.py" for name in names]

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.native import dense_kernels, vector_math
+from chainrule.compiler.native import dense_kernels, libm_beyond, trigonometry, vector_math
 from chainrule.compiler.native.llvm_codegen import Module
 from chainrule.compiler.native.llvm_entry import add_entry, add_parallel_entry
 from chainrule.compiler.native.loop_nest import LOOP_NAME
@@ -123,12 +123,18 @@ def optimized_module(
     options.loop_vectorization = options.slp_vectorization = True
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
+    if libm_beyond.is_used(module.functions):
+        inliner = binding.create_new_module_pass_manager()
+        inliner.add_always_inliner_pass()
+        inliner.add_sroa_pass()
+        inliner.add_simplify_cfg_pass()
+        inliner.run(parsed, builder)
     return parsed
 
 
 def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
-    scope = {**vars(dense_kernels), **vars(vector_math), "__name__": __name__}
+    scope = {**vars(dense_kernels), **vars(vector_math), **vars(trigonometry), "__name__": __name__}
     scope["math"] = SimpleNamespace(
         erfc=math.erfc, lgamma=_without_errors(math.lgamma), tgamma=_without_errors(math.gamma)
     )

@@ -52,6 +52,7 @@ class Module:
         self.functions: dict[str, str] = {}
         self.kinds: dict[str, str] = {}  # what functions return
         self.declarations: dict[str, str] = {}
+        self.kept: list[str] = []  # functions that LLVM may not change or remove
 
     def text(self) -> str:
         """Return the text of the module."""
@@ -64,6 +65,11 @@ class Module:
             return f"!llvm.loop !{number}"
 
         functions = re.sub("!llvm.loop .*", numbered, "\n".join(self.functions.values()))
+        kept = ", ".join(f"ptr @{name}" for name in dict.fromkeys(self.kept))
+        if kept:
+            of = f"[{kept.count('@')} x ptr]"
+            text = f'@llvm.compiler.used = appending global {of} [{kept}], section "llvm.metadata"'
+            nodes.append(text)
         return "\n".join([*self.declarations.values(), functions, *nodes]) + "\n"
 
     def declare(self, symbol: str, returned: str, *arguments: str, effects: str = "") -> None:
@@ -97,6 +103,7 @@ class Module:
         self.functions = other.functions | self.functions
         self.declarations |= other.declarations
         self.kinds |= other.kinds
+        self.kept += other.kept
 
 
 def _symbol(name: str, kinds: Sequence[str]) -> str:
@@ -118,6 +125,7 @@ _FLAGS = {"plus": ("reassoc",), "times_plus": ("reassoc", "contract")}
 
 _INLINED = {
     "vector_math.py": "alwaysinline",
+    "trigonometry.py": "alwaysinline",
     "threads/worker.py": "alwaysinline",
     "dense_kernels.py": "",  # LLVM decides: there may be many calls
 }

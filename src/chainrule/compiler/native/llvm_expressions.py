@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from chainrule.compiler.native import gemm_microkernel
+from chainrule.compiler.native import gemm_microkernel, libm_beyond
 from chainrule.compiler.native.llvm_types import (
     BITS,
     TYPES,
@@ -48,7 +48,7 @@ _COMPARISONS: dict[type[ast.AST], tuple[str, str, Callable[[Any, Any], Any]]] = 
 _INTRINSICS = frozenset(
     [
         *("sqrt", "floor", "ceil", "trunc", "rint", "copysign", "fabs"),
-        *("sin", "cos", "pow", "exp2", "log", "log2", "log10"),
+        *("sin", "cos", "pow", "log"),
     ]
 )
 """Functions that LLVM knows."""
@@ -59,6 +59,7 @@ class Module(Protocol):
 
     functions: dict[str, str]
     declarations: dict[str, str]
+    kept: list[str]
 
     def declare(self, symbol: str, returned: str, *arguments: str, effects: str = "") -> None:
         """Declare an external function."""
@@ -279,6 +280,9 @@ class ExpressionWriter:
             return special(self, values)
         if gemm_microkernel.is_known(name):
             return gemm_microkernel.call(self, name, values)
+        if libm_beyond.is_known(name):
+            libm_beyond.add(self.module, name)
+            return self.call(name, values[0].kind, values, libm_beyond.attributes(name))
         values = [
             value if value.number is None else self.convert(value, common_kind(value))
             for value in values
@@ -288,13 +292,13 @@ class ExpressionWriter:
             raise UnsupportedError(f"{name} is unknown")
         return self.call(*helper, values)
 
-    def call(self, symbol: str, kind: str, values: list[Typed]) -> Typed:
+    def call(self, symbol: str, kind: str, values: list[Typed], attributes: str = "") -> Typed:
         """Call a function of the module."""
         arguments = ", ".join(f"{llvm_type(value.kind)} {value.text}" for value in values)
         if kind == "void":
             self.run(f"call void @{symbol}({arguments})")
             return VOID
-        return Typed(self.emit(f"call {llvm_type(kind)} @{symbol}({arguments})"), kind)
+        return Typed(self.emit(f"call {llvm_type(kind)} @{symbol}({arguments}){attributes}"), kind)
 
     def _elementary(self, name: str, values: list[Typed]) -> Typed:
         """Call a function of floating numbers by NumPy's name."""

@@ -6,7 +6,7 @@ import keyword
 from typing import NamedTuple
 
 from chainrule.compiler.ir.program import Shape
-from chainrule.compiler.native import dense_kernels, vector_math
+from chainrule.compiler.native import dense_kernels, trigonometry, vector_math
 from chainrule.compiler.native.scalar_codegen import CODES
 
 LOOP_NAME = "loop"
@@ -21,6 +21,7 @@ RESERVED = {
         *keyword.kwlist,
         *CODES.values(),
         *vars(vector_math),
+        *vars(trigonometry),
         *INDICES,
         "np",
         "start",

@@ -117,8 +117,14 @@ ELEMENTARY = {
     "np.tanh": "tanh",
     "np.sign": "sign",
     "kernels.erf": "erf",
+    **{
+        f"np.{name}": primitive.name
+        for primitive in TABLE.values()
+        if primitive.libm
+        for name in (primitive.name, getattr(np, primitive.name).__name__)
+    },
 }
-"""Functions with vectorisable code in `vector_math`."""
+"""Functions with vectorisable code in `vector_math` and `trigonometry`."""
 
 _LIBM = {
     **dict.fromkeys(["np.power", "np.pow"], "{0} ** {1}"),
@@ -127,12 +133,6 @@ _LIBM = {
     **{f"np.{name}": f"np.{name}({{0}}, {{1}})" for name in ("fmod", "nextafter")},
     **{f"kernels.{name}": f"math.{name}({{0}})" for name in ("erfc", "lgamma")},
     "kernels.gamma": "math.tgamma({0})",
-} | {
-    f"np.{name}": f"np.{ufunc.__name__}({', '.join(['{0}', '{1}'][: ufunc.nin])})"
-    for primitive in TABLE.values()
-    if primitive.libm
-    for ufunc in [getattr(np, primitive.name)]
-    for name in (primitive.name, ufunc.__name__)
 }
 """Functions of libm, which are used for small arrays only: loops of them are slower than NumPy."""
 

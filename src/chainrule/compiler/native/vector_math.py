@@ -11,13 +11,18 @@ numbers, also subnormal ones, and are tested against mpmath:
 function   float32  float64
 =========  =======  =======
 exp        1.5      1.5
+exp2       1.5      1.5
 expm1      2.5      2.5
 log        1.5      1.5
+log2       2        2
+log10      2.5      2.5
 log1p      2        2
 tanh       2.5      2.5
+sinh       2        2
+cosh       2        2
 erf        2.5      2.5
 pow        1
-magnitude  1.5      1.5
+√(x²+y²)  1.5      1.5
 =========  =======  =======
 """
 
@@ -41,7 +46,11 @@ NAN = np.nan
 def exp_f4(x: Number) -> Number:
     """Return e to the x."""
     y = f4(-104.0) if x < f4(-104.0) else x
-    y = f4(89.0) if y > f4(89.0) else y
+    return exp_scaled_f4(f4(89.0) if y > f4(89.0) else y, i4(127))
+
+
+def exp_scaled_f4(y: Number, bias: Number) -> Number:
+    """Return e to the y times a power of 2, which is 1 for a `bias` of 127."""
     shifted = y * f4(1.442695) + f4(12582912.0)
     n = shifted - f4(12582912.0)
     r = (y - n * f4(0.69314575)) - n * f4(1.4286068e-06)
@@ -53,7 +62,7 @@ def exp_f4(x: Number) -> Number:
     p = r * r * p + r + f4(1.0)
     k = i4(f4(shifted).view(i4) - i4(0x4B400000))
     half = i4(k >> i4(1))  # two factors, as 2**n may be out of range
-    a = i4(i4(half + i4(127)) << i4(23)).view(f4)
+    a = i4(i4(half + bias) << i4(23)).view(f4)
     b = i4(i4(i4(k - half) + i4(127)) << i4(23)).view(f4)
     return p * a * b
 
@@ -61,7 +70,11 @@ def exp_f4(x: Number) -> Number:
 def exp_f8(x: Number) -> Number:
     """Return e to the x."""
     y = f8(-746.0) if x < f8(-746.0) else x
-    y = f8(710.0) if y > f8(710.0) else y
+    return exp_scaled_f8(f8(710.0) if y > f8(710.0) else y, i8(1023))
+
+
+def exp_scaled_f8(y: Number, bias: Number) -> Number:
+    """Return e to the y times a power of 2, which is 1 for a `bias` of 1023."""
     shifted = y * f8(1.4426950408889634) + f8(6755399441055744.0)
     n = shifted - f8(6755399441055744.0)
     r = (y - n * f8(0.6931471803691238)) - n * f8(1.9082149292705877e-10)
@@ -78,7 +91,7 @@ def exp_f8(x: Number) -> Number:
     p = r * r * p + r + f8(1.0)
     k = f8(shifted).view(i8) - i8(0x4338000000000000)
     half = k >> i8(1)
-    a = i8((half + i8(1023)) << i8(52)).view(f8)
+    a = i8((half + bias) << i8(52)).view(f8)
     b = i8((k - half + i8(1023)) << i8(52)).view(f8)
     return p * a * b
 
@@ -142,17 +155,152 @@ def tanh_f8(x: Number) -> Number:
     return np.copysign(m / (m + f8(2.0)), x)
 
 
+def half_exp_f4(x: Number) -> Number:
+    """Return half of e to the x, for x from 0 on."""
+    y = f4(91.0) if x > f4(91.0) else x
+    return exp_scaled_f4(y, i4(126))
+
+
+def sinh_f4(x: Number) -> Number:
+    """Return the hyperbolic sine."""
+    a = abs(x)
+    h = half_exp_f4(a)
+    far = h - f4(0.25) / h
+    z = a * a
+    p = f4(2.8174393e-06)
+    p = p * z + f4(0.00019836066)
+    p = p * z + f4(0.0083333505)
+    p = p * z + f4(0.16666667)
+    near = (a * z) * p + a
+    return np.copysign(far if a > f4(1.0) else near, x)
+
+
+def cosh_f4(x: Number) -> Number:
+    """Return the hyperbolic cosine."""
+    h = half_exp_f4(abs(x))
+    return h + f4(0.25) / h
+
+
+def exp2_f4(x: Number) -> Number:
+    """Return 2 to the x."""
+    y = f4(-152.0) if x < f4(-152.0) else x
+    y = f4(129.0) if y > f4(129.0) else y
+    shifted = y + f4(12582912.0)
+    r = y - (shifted - f4(12582912.0))
+    p = f4(0.00015476572)
+    p = p * r + f4(0.0013400535)
+    p = p * r + f4(0.009618003)
+    p = p * r + f4(0.05550327)
+    p = p * r + f4(0.2402265)
+    p = p * r + f4(0.6931472)
+    p = r * p + f4(1.0)
+    k = i4(f4(shifted).view(i4) - i4(0x4B400000))
+    half = i4(k >> i4(1))
+    a = i4(i4(half + i4(127)) << i4(23)).view(f4)
+    b = i4(i4(i4(k - half) + i4(127)) << i4(23)).view(f4)
+    return p * a * b
+
+
+def half_exp_f8(x: Number) -> Number:
+    """Return half of e to the x, for x from 0 on."""
+    y = f8(712.0) if x > f8(712.0) else x
+    return exp_scaled_f8(y, i8(1022))
+
+
+def sinh_f8(x: Number) -> Number:
+    """Return the hyperbolic sine."""
+    a = abs(x)
+    h = half_exp_f8(a)
+    far = h - f8(0.25) / h
+    z = a * a
+    p = f8(7.759311182414453e-13)
+    p = p * z + f8(1.6057240376677975e-10)
+    p = p * z + f8(2.505212339807126e-08)
+    p = p * z + f8(2.755731915534013e-06)
+    p = p * z + f8(0.0001984126984143767)
+    p = p * z + f8(0.008333333333333139)
+    p = p * z + f8(0.16666666666666669)
+    near = (a * z) * p + a
+    return np.copysign(far if a > f8(1.0) else near, x)
+
+
+def cosh_f8(x: Number) -> Number:
+    """Return the hyperbolic cosine."""
+    h = half_exp_f8(abs(x))
+    return h + f8(0.25) / h
+
+
+def exp2_f8(x: Number) -> Number:
+    """Return 2 to the x."""
+    y = f8(-1077.0) if x < f8(-1077.0) else x
+    y = f8(1025.0) if y > f8(1025.0) else y
+    shifted = y + f8(6755399441055744.0)
+    r = y - (shifted - f8(6755399441055744.0))
+    p = f8(4.457426469590187e-10)
+    p = p * r + f8(7.073935991767895e-09)
+    p = p * r + f8(1.0178046207685348e-07)
+    p = p * r + f8(1.3215434400442109e-06)
+    p = p * r + f8(1.5252733868122107e-05)
+    p = p * r + f8(0.00015403530458858408)
+    p = p * r + f8(0.001333355814637848)
+    p = p * r + f8(0.009618129107592768)
+    p = p * r + f8(0.05550410866482174)
+    p = p * r + f8(0.24022650695910133)
+    p = p * r + f8(0.6931471805599453)
+    p = r * p + f8(1.0)
+    k = i8(f8(shifted).view(i8) - i8(0x4338000000000000))
+    half = i8(k >> i8(1))
+    a = i8(i8(half + i8(1023)) << i8(52)).view(f8)
+    b = i8(i8(i8(k - half) + i8(1023)) << i8(52)).view(f8)
+    return p * a * b
+
+
 # --- logarithms: x = 2^e (1 + f) with 1 + f from √½ to √2 -----------------------------------------
 
 
 def log_f4(x: Number) -> Number:
     """Return the natural logarithm."""
+    f = fraction_f4(x)
+    e = exponent_f4(x)
+    z = f * f
+    low = log_terms_f4(f) + (e * f4(1.4286068e-06) - f4(0.5) * z)
+    found = e * f4(0.69314575) + (f + low)
+    return log_limits_f4(x, found)
+
+
+def log2_f4(x: Number) -> Number:
+    """Return the logarithm to the base 2."""
+    f = fraction_f4(x)
+    found = (f - (f4(0.5) * f * f - log_terms_f4(f))) * f4(1.442695) + exponent_f4(x)
+    return log_limits_f4(x, found)
+
+
+def log10_f4(x: Number) -> Number:
+    """Return the logarithm to the base 10."""
+    f = fraction_f4(x)
+    e = exponent_f4(x)
+    low = (f - (f4(0.5) * f * f - log_terms_f4(f))) * f4(0.4342945) + e * f4(4.605039e-06)
+    return log_limits_f4(x, e * f4(0.3010254) + low)
+
+
+def exponent_f4(x: Number) -> Number:
+    """Return the e of x = 2^e (1 + f)."""
     small = x < f4(1.1754944e-38)
     y = x * f4(8388608.0) if small else x
+    k = i4(i4(f4(y).view(i4) - i4(0x3F3504F3)) >> i4(23))
+    return f4(k) - (f4(23.0) if small else f4(0.0))
+
+
+def fraction_f4(x: Number) -> Number:
+    """Return the f of x = 2^e (1 + f)."""
+    y = x * f4(8388608.0) if x < f4(1.1754944e-38) else x
     bits = f4(y).view(i4)
     k = i4(i4(bits - i4(0x3F3504F3)) >> i4(23))
-    f = i4(bits - i4(k << i4(23))).view(f4) - f4(1.0)
-    e = f4(k) - (f4(23.0) if small else f4(0.0))
+    return i4(bits - i4(k << i4(23))).view(f4) - f4(1.0)
+
+
+def log_terms_f4(f: Number) -> Number:
+    """Return log(1 + f) - f + f²/2."""
     p = f4(-0.078600176)
     p = p * f + f4(0.1288589)
     p = p * f + f4(-0.13130434)
@@ -161,21 +309,59 @@ def log_f4(x: Number) -> Number:
     p = p * f + f4(0.20002303)
     p = p * f + f4(-0.25000817)
     p = p * f + f4(0.33333316)
-    z = f * f
-    low = f * z * p + (e * f4(1.4286068e-06) - f4(0.5) * z)
-    found = e * f4(0.69314575) + (f + low)
+    return f * (f * f) * p
+
+
+def log_limits_f4(x: Number, found: Number) -> Number:
+    """Return a logarithm of a number, also if it is not positive and finite."""
     found = found if x < f4(INF) else x
     return found if x > f4(0.0) else (f4(-INF) if x == f4(0.0) else f4(NAN))
 
 
 def log_f8(x: Number) -> Number:
     """Return the natural logarithm."""
+    f = fraction_f8(x)
+    e = exponent_f8(x)
+    low = log_terms_f8(f) + e * f8(1.9082149292705877e-10)
+    found = e * f8(0.6931471803691238) + (f - (f8(0.5) * f * f - low))
+    return log_limits_f8(x, found)
+
+
+def log2_f8(x: Number) -> Number:
+    """Return the logarithm to the base 2."""
+    f = fraction_f8(x)
+    found = (f - (f8(0.5) * f * f - log_terms_f8(f))) * f8(1.4426950408889634) + exponent_f8(x)
+    return log_limits_f8(x, found)
+
+
+def log10_f8(x: Number) -> Number:
+    """Return the logarithm to the base 10."""
+    f = fraction_f8(x)
+    e = exponent_f8(x)
+    low = (f - (f8(0.5) * f * f - log_terms_f8(f))) * f8(0.4342944819032518) + e * f8(
+        3.694239077158931e-13
+    )
+    return log_limits_f8(x, e * f8(0.30102999566361177) + low)
+
+
+def exponent_f8(x: Number) -> Number:
+    """Return the e of x = 2^e (1 + f)."""
     small = x < f8(2.2250738585072014e-308)
     y = x * f8(4503599627370496.0) if small else x
+    k = i8(i8(f8(y).view(i8) - i8(0x3FE6A09E667F3BCD)) >> i8(52))
+    return f8(k) - (f8(52.0) if small else f8(0.0))
+
+
+def fraction_f8(x: Number) -> Number:
+    """Return the f of x = 2^e (1 + f)."""
+    y = x * f8(4503599627370496.0) if x < f8(2.2250738585072014e-308) else x
     bits = f8(y).view(i8)
-    k = (bits - i8(0x3FE6A09E667F3BCD)) >> i8(52)
-    f = i8(bits - (k << i8(52))).view(f8) - f8(1.0)
-    e = f8(k) - (f8(52.0) if small else f8(0.0))
+    k = i8(i8(bits - i8(0x3FE6A09E667F3BCD)) >> i8(52))
+    return i8(bits - i8(k << i8(52))).view(f8) - f8(1.0)
+
+
+def log_terms_f8(f: Number) -> Number:
+    """Return log(1 + f) - f + f²/2."""
     s = f / (f8(2.0) + f)
     z = s * s
     p = f8(0.14799066557838989)
@@ -185,9 +371,11 @@ def log_f8(x: Number) -> Number:
     p = p * z + f8(0.28571428744138183)
     p = p * z + f8(0.3999999999940751)
     p = p * z + f8(0.6666666666666735)
-    half = f8(0.5) * f * f
-    low = s * (half + z * p) + e * f8(1.9082149292705877e-10)
-    found = e * f8(0.6931471803691238) + (f - (half - low))
+    return s * (f8(0.5) * f * f + z * p)
+
+
+def log_limits_f8(x: Number, found: Number) -> Number:
+    """Return a logarithm of a number, also if it is not positive and finite."""
     found = found if x < f8(INF) else x
     return found if x > f8(0.0) else (f8(-INF) if x == f8(0.0) else f8(NAN))
 
@@ -288,7 +476,7 @@ def pow_f4(x: Number, y: Number) -> Number:
 # --- selections, comparisons and sums -------------------------------------------------------------
 
 
-def magnitude_f4(x: Number, y: Number) -> Number:
+def hypot_f4(x: Number, y: Number) -> Number:
     """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)
@@ -303,7 +491,7 @@ def magnitude_f4(x: Number, y: Number) -> Number:
     return f4(INF) if (a == f4(INF)) | (b == f4(INF)) else root
 
 
-def magnitude_f8(x: Number, y: Number) -> Number:
+def hypot_f8(x: Number, y: Number) -> Number:
     """Return the root of x² + y²; scaled, no square overflows or underflows."""
     a = abs(x)
     b = abs(y)
