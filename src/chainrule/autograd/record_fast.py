@@ -14,9 +14,9 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.operands import as_operands
+from chainrule.autograd.operands import as_operands, carried_class
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import apply, record, stamp_node
+from chainrule.autograd.record import apply, as_carried, record, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
@@ -271,8 +271,12 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 last[0] = (a, y.dtype, x)
             a = None
         else:
+            carried = carried_class((a, b))
             a, b = as_operands(a, b)
-            return a if a is NotImplemented else function(a, b)
+            if a is NotImplemented:
+                return a
+            result = function(a, b)
+            return result if carried is None else as_carried(result, carried)
         try:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)

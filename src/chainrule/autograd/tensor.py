@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class Tensor(TensorMethods):
     _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
     _view: View | None
+
+    is_carried: ClassVar[bool] = False
+    """Whether results of operations on tensors of this class are of this class, too."""
 
     __array_priority__ = 1000.0
 
