@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
@@ -261,8 +260,9 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             raise InPlaceError(
                 f"{operation}: the memory is read-only. An expanded tensor has several elements in "
                 "one place (unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location), and from_numpy shares an array that may be "
-                "locked. clone() it first."
+                "refers to a single memory location), from_numpy shares an array that may be "
+                "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
+                "assign to .real and .imag themselves."
             ) from error
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
-
 from chainrule import ops
 from chainrule.autograd.inplace import in_place, view_in_place
+from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_known
+from chainrule.backend import is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
 from chainrule.interop.table import NEW, RULES
+from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
+from chainrule.ops.inplace import set_imag, set_real
 from chainrule.ops.ufuncs import array_ufunc
 
 Array = Any
@@ -58,7 +61,7 @@ class ndarray(Tensor):
         if not is_tracked(inputs, settings) and _are_known(inputs):
             results = getattr(ufunc, method)(*arrays_of(inputs), **arrays_of(settings))
         else:
-            results = array_ufunc(self, ufunc, method, *inputs, **settings)
+            results = _recorded(self, ufunc, method, inputs, out, settings)
         if results is NotImplemented or out is None:
             return as_ndarrays(results)
         return _written(ufunc, out, results)
@@ -103,6 +106,10 @@ class ndarray(Tensor):
         """The elements in C order: to iterate over, to read and to write by index."""
         return _Flat(self)
 
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions; assigned to, the array is reshaped in place."""
@@ -115,21 +122,21 @@ class ndarray(Tensor):
 
     @property
     def real(self) -> Any:
-        """The real part, a view."""
-        return np.real(self)
+        """The real part; can be assigned to. That of complex numbers is a read-only copy."""
+        return self if self._array.dtype.kind == "f" else _part(np.real(self), self)
 
     @real.setter
     def real(self, value: Any) -> None:
-        np.real(self)[...] = value
+        set_real(self, value)
 
     @property
     def imag(self) -> Any:
-        """The imaginary part: zeros for real numbers."""
-        return np.imag(self)
+        """The imaginary part, a read-only copy; can be assigned to."""
+        return _part(np.imag(self), self)
 
     @imag.setter
     def imag(self, value: Any) -> None:
-        np.imag(self)[...] = value
+        set_imag(self, value)
 
     @property
     def T(self) -> Any:
@@ -139,6 +146,8 @@ class ndarray(Tensor):
     # --- items ---
 
     def __getitem__(self, key: Any) -> Any:
+        if _parts:
+            _unlock(self)
         result = Tensor.__getitem__(self, key)
         if not result._array.ndim and _is_number(key):
             # As in NumPy, a single element is a number and not a view.
@@ -146,6 +155,8 @@ class ndarray(Tensor):
         return as_ndarrays(result)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if _parts:
+            _unlock(self)
         set_at(self, key, _array_of_list(value))
 
     def __iter__(self) -> Iterator[Any]:
@@ -292,11 +303,25 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         out = kwargs.get("out")
         if out is not None:
             kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        results = array_function(function, (), args, kwargs)
+        results = _in_float64(array_function, function, (), args, kwargs)
         return as_ndarrays(results) if out is None else _written(function, out, results)
-    if tracked or (function in NEW and not known):
-        return as_ndarrays(array_function(function, (), args, kwargs))
+    if function is np.isscalar:
+        return isinstance(args[0], Tensor) and not args[0].ndim
+    if (tracked and function not in _TEXTS) or (function in NEW and not known):
+        return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
     return as_ndarrays(function(*arrays_of(args), **arrays_of(kwargs)))
+
+
+def _in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with NumPy's default dtype, which integers become in a quotient."""
+    modes = MODES.get() or DEFAULT
+    if modes.default_dtype == np.float64:
+        return function(*args, **kwargs)
+    return call_with({MODES: modes.changed(default_dtype=_FLOAT64)}, function, *args, **kwargs)
+
+
+_FLOAT64 = np.dtype(np.float64)
+_TEXTS = {np.format_float_positional, np.format_float_scientific}
 
 
 def as_ndarrays(results: Any) -> Any:
@@ -339,6 +364,32 @@ def _is_view_or_write(function: Any) -> bool:
     return function in _VIEWS_AND_WRITES
 
 
+_parts: dict[int, tuple[Any, Any]] = {}
+"""By the identity of the array of a real or imaginary part: itself and its origin, weakly."""
+
+
+def _part(part: Any, origin: Tensor) -> Any:
+    """Return a real or imaginary part, to which writes are refused while its origin is there.
+
+    The part is a copy, so that they would not reach the origin.
+    """
+    array = part._array
+    if array.__class__ is np.ndarray:
+        array.flags.writeable = False
+        key, forget = id(array), _parts.pop
+        owner = weakref.ref(storage_of(origin._array))
+        _parts[key] = (weakref.ref(array, lambda _: forget(key, None)), owner)
+    return part
+
+
+def _unlock(tensor: Tensor) -> None:
+    """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin."""
+    array = tensor._array
+    part, origin = _parts.get(id(array), (None, None))
+    if part is not None and part() is array and origin() is None:
+        array.flags.writeable = True
+
+
 def _is_number(key: Any) -> bool:
     """Return whether an index is made of integers."""
     parts = key if key.__class__ is tuple else (key,)
@@ -352,6 +403,37 @@ def _are_known(values: Any) -> bool:
 def _array_of_list(value: Any) -> Any:
     """Return a list of numbers and arrays as an array, recorded."""
     return call(np.array, (value,), {}) if value.__class__ in (list, tuple) else value
+
+
+def _recorded(
+    x: ndarray, ufunc: Any, method: str, inputs: tuple[Any, ...], out: Any, settings: dict[str, Any]
+) -> Any:
+    """Return the result of a ufunc, recorded; NumPy's settings `dtype` and `where` are applied."""
+    dtype, where = settings.pop("dtype", None), settings.pop("where", True)
+    if dtype is not None:
+        inputs = tuple([call(np.asarray, (value, dtype), {}) for value in inputs])
+    if method == "reduceat":
+        return _reduceat(ufunc, *inputs, **settings)
+    if where is True or method != "__call__":
+        settings |= {} if where is True else {"where": where}
+        if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
+            return _in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
+        return array_ufunc(x, ufunc, method, *inputs, **settings)
+    # Elsewhere the ufunc may have no value: it isn't computed there.
+    inside = tuple([call(np.where, (where, value, 1), {}) for value in inputs])
+    result = array_ufunc(x, ufunc, method, *inside, **settings)
+    kept = 0.0 if out is None else out[0]
+    return call(np.where, (where, result, kept), {})
+
+
+def _reduceat(ufunc: Any, x: Any, indices: Any, axis: int = 0) -> Any:
+    starts = np.asarray(array_of(indices))
+    stops = np.append(starts[1:], x.shape[axis])
+    parts = [
+        ufunc.reduce(call(np.take, (x, np.arange(a, max(b, a + 1)), axis), {}), axis)
+        for a, b in zip(starts, stops, strict=True)
+    ]
+    return call(np.stack, (parts, axis), {})
 
 
 # --- results that are written to arrays -----------------------------------------------------------
@@ -452,8 +534,11 @@ _DIRECT = frozenset([ndarray, float, int])
 
 def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        if not self._array.ndim:
-            return ufunc(self, other)  # numbers are NumPy's scalars, which don't change
+        if not self._array.ndim:  # numbers are NumPy's scalars, which don't change
+            result = ufunc(self, other)
+            return result if isinstance(result, Tensor) else as_ndarrays(np.asarray(result))
+        if _parts:
+            _unlock(self)
         return operator(self, _array_of_list(other))
 
     return method
