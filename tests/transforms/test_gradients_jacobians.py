@@ -131,26 +131,27 @@ def test_a_gradient_has_the_structure_of_its_argument() -> None:
         assert type(found) is type(p)
         for (path, leaf), (other, g) in zip(pytree.leaves(p), pytree.leaves(found), strict=True):
             assert path == other
-            assert (g is None) if leaf is None else np.array_equal(g.numpy(), 2 * np.asarray(leaf))
+            assert type(g) is type(leaf)
+            assert leaf is None or np.array_equal(g, 2 * leaf)
 
 
 def test_arguments_are_chosen_by_position_or_name_however_they_are_passed() -> None:
     def f(x: Any, y: Any = 3.0, *, scale: Any = 2.0) -> Any:
         return x * y * scale
 
-    assert cr.grad(f)(5.0).item() == 6.0
-    assert cr.grad(f, "x")(x=5.0).item() == 6.0
-    assert cr.grad(f, 0)(x=5.0).item() == 6.0
-    assert cr.grad(f, -1)(5.0, 3.0).item() == 10.0
-    assert cr.grad(f, "y")(5.0).item() == 10.0
-    assert cr.grad(f, 1)(5.0).item() == 10.0
-    assert cr.grad(f, "scale")(5.0).item() == 15.0
-    assert {k: v.item() for k, v in cr.grad(f, ["scale", "x"])(5.0, scale=1.0).items()} == {
+    assert cr.grad(f)(5.0) == 6.0
+    assert cr.grad(f, "x")(x=5.0) == 6.0
+    assert cr.grad(f, 0)(x=5.0) == 6.0
+    assert cr.grad(f, -1)(5.0, 3.0) == 10.0
+    assert cr.grad(f, "y")(5.0) == 10.0
+    assert cr.grad(f, 1)(5.0) == 10.0
+    assert cr.grad(f, "scale")(5.0) == 15.0
+    assert cr.grad(f, ["scale", "x"])(5.0, scale=1.0) == {
         "scale": 15.0,
         "x": 3.0,
     }
-    assert [g.item() for g in cr.grad(lambda *xs: xs[0] * xs[1], (0, 1))(2.0, 3.0)] == [3.0, 2.0]
-    assert cr.grad(cr.grad(f, "x"), "y")(5.0).item() == 2.0  # the signature is the function's own
+    assert cr.grad(lambda *xs: xs[0] * xs[1], (0, 1))(2.0, 3.0) == (3.0, 2.0)
+    assert cr.grad(cr.grad(f, "x"), "y")(5.0) == 2.0  # the signature is the function's own
 
 
 def test_auxiliary_results_are_returned() -> None:
@@ -210,8 +211,8 @@ def test_the_hessian_times_a_vector() -> None:
     blocks = cr.hessian(lambda p: loss(cr, p["w"], p["b"], X))(p)
     assert type(found) is tuple
     for name in p:
-        wanted = np.einsum("...ij,ij->...", blocks[name]["w"].numpy(), t["w"])
-        np.testing.assert_allclose(found[0][name].numpy(), wanted, atol=1e-12)
+        wanted = np.einsum("...ij,ij->...", blocks[name]["w"], t["w"])
+        np.testing.assert_allclose(found[0][name], wanted, atol=1e-12)
 
 
 def test_a_custom_function_needs_no_rule_of_forward_mode() -> None:

@@ -49,7 +49,8 @@ def jacobian(
         Takes the arguments of `function`. For each tensor of the result, in its structure, it
         returns the structure of the argument (for several a tuple of these, or a dict if they were
         named) with blocks of the shape ``(*output.shape, *argument.shape)``. With `has_aux`, it
-        returns a pair of this and the auxiliary data.
+        returns a pair of this and the auxiliary data. Blocks have the kind of their argument, as
+        for `value_and_grad`, but no labels unless their shape is that of the argument.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def jacobian(
             [3., 2.]])
     >>> def line(w, b):
     ...     return {"y": w * 2 + b}
-    >>> jacobian(line, ("w", "b"))(cr.tensor([1.0, 1.0]), 0.0)
+    >>> jacobian(line, ("w", "b"))(cr.tensor([1.0, 1.0]), cr.tensor(0.0))
     {'y': {'w': tensor([[2., 0.],
             [0., 2.]]), 'b': tensor([1., 1.])}}
     """
@@ -78,16 +79,14 @@ def jacobian(
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
         call = recorded_call("jacobian", choice.call, choice.values)
-        _, aux = split_aux("jacobian", function, call.value(), has_aux)
+        _, aux = split_aux("jacobian", function, call.value_in_kind(), has_aux)
         outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
         blocks = iter(_blocks(call, count, mode, function))
         found = pytree.map_leaves(
             outputs,
             lambda leaf: (
-                choice.like(pytree.with_leaves(call.arguments, next(blocks)))
-                if isinstance(leaf, Tensor)
-                else None
+                choice.like(call.like_arguments(next(blocks))) if isinstance(leaf, Tensor) else None
             ),
         )
         return (found, aux) if has_aux else found
@@ -129,7 +128,7 @@ def hessian(
     tensor([[6., 4.],
             [4., 0.]])
     >>> hessian(lambda w, b: w * b * b, ("w", "b"))(2.0, 3.0)["w"]
-    {'w': tensor(0.), 'b': tensor(6.)}
+    {'w': 0.0, 'b': 6.0}
     """
     return jacobian(grad(function, argnums), argnums, mode=mode)
 

@@ -17,6 +17,7 @@ from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
+from chainrule.transforms.kinds import common_kind, in_kind
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
 from chainrule.transforms.vmap.namespace import (
@@ -119,7 +120,8 @@ def vmap(
     -------
     callable
         Takes the arguments of `func` with one more dimension, and returns its results with one
-        more: equal to ``stack([func(x) for x in xs])``, computed all at once.
+        more: equal to ``stack([func(x) for x in xs])``, computed all at once. The results are
+        arrays if all mapped arguments are.
 
     Raises
     ------
@@ -170,6 +172,9 @@ def vmap(
             else (path, _as_tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
+        kind = common_kind(
+            [x for (_, x), dim in zip(pytree.leaves(args), given, strict=True) if dim is not None]
+        )
         outside = _CALLER.get()
         caller, function = outside or ("vmap", func)
         owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
@@ -198,7 +203,7 @@ def vmap(
             variables[_CALLER] = None
         result, outs = call_with(variables, interpreter.run, call)
         following = iter(_with_own_memory(outs, interpreter.level))
-        return pytree.map_leaves(result, lambda _: next(following))
+        return in_kind(kind, pytree.map_leaves(result, lambda _: next(following)))
 
     settings = {"strict": True} if strict else {}
     made = Made(vmap, (func, in_dims, out_dims, randomness), settings)
