@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
 import pytest
 
 import chainrule as cr
+import numpy as np
 
 RNG = np.random.default_rng(8)
 A, B = RNG.standard_normal((4, 3, 2)), RNG.standard_normal((4, 2))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-
 from chainrule.autograd.tensor import Tensor
 
 

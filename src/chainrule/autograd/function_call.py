@@ -40,7 +40,7 @@ class FunctionCall:
         def call() -> None:
             self.inputs = [own(x) for x in primals]
             self.arguments = pytree.with_leaves(list(arguments), self.inputs)
-            self.result = function(*self.arguments)
+            self.result = function(*self.handed())
 
         run_in(enable_grad(), call)
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
@@ -52,6 +52,10 @@ class FunctionCall:
         self._output_edges = [_edge(t) for t in self.outputs]
         self._recording = recording
         self._has_history = recording and has_other_sources
+
+    def handed(self) -> Sequence[Any]:
+        """Return the arguments that the function gets."""
+        return self.arguments
 
     def _is_recorded(self, directions: Sequence[Tensor | None]) -> bool:
         if self._has_history:

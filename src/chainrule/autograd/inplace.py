@@ -7,7 +7,9 @@ changed before everything is checked and computed, so an operation that fails le
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -333,8 +335,36 @@ def _record_assign(
     if view is not None and view.base is not None:
         owner, path = view.base, (*view.steps(), *path)
     shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
-    edges = (owner._node, node)
+    before = None if _is_whole(path) else owner._node  # of which nothing is left
     settings = {"path": path, "lasting": lasting}
-    made = record(assign, edges, (owner._array, value), owner._array, settings, shapes)
+    made = record(assign, (before, node), (owner._array, value), owner._array, settings, shapes)
     move_retained(owner, owner._node, made)
     owner._node = made
+    written = WRITTEN.get()
+    if written is not None and owner.is_carried:
+        written[id(owner)] = weakref.ref(owner)
+
+
+def _is_whole(path: tuple[Any, ...]) -> bool:
+    """Return whether a write at a path replaces all elements."""
+    for _, settings in path:
+        key = settings.get("key")
+        if not is_basic_index(key):
+            return False
+        parts = key if key.__class__ is tuple else (key,)
+        if not all([part is Ellipsis or part == slice(None) for part in parts]):
+            return False
+    return bool(path)
+
+
+WRITTEN: ContextVar[dict[int, weakref.ref[Tensor]] | None]
+WRITTEN = ContextVar("chainrule written arrays", default=None)
+"""The arrays of a carried class that the function of a running transform has written to."""
+
+
+def forget_histories(written: dict[int, weakref.ref[Tensor]]) -> None:
+    """Take arrays that outlive the function that wrote to them out of its graph."""
+    for reference in written.values():
+        array = reference()
+        if array is not None:
+            array._node = None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from chainrule.autograd.location import entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
@@ -56,6 +55,13 @@ def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
     return None
 
 
+def plain(value: Any) -> Any:
+    """Return a tensor of a subclass as a tensor, with the same array and history."""
+    if value.__class__ is Tensor or not isinstance(value, Tensor):
+        return value
+    return make(value._array, value._node if value._view is None else current_node(value))
+
+
 def is_operand(value: Any) -> bool:
     """Return whether a value is accepted as an operand; if not, Python tries its operator."""
     if isinstance(value, (Tensor, *_SCALARS)):
@@ -64,8 +70,8 @@ def is_operand(value: Any) -> bool:
 
 
 def _operand(value: Any, other: Any) -> Any:
-    if isinstance(value, Tensor):  # of a subclass: results are plain tensors
-        return make(value._array, value._node if value._view is None else current_node(value))
+    if isinstance(value, Tensor):
+        return plain(value)
     if isinstance(value, _SCALARS):
         if isinstance(other, Tensor):
             return make(scalar_array(value, other._array), None)

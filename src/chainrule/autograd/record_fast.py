@@ -14,7 +14,7 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.operands import as_operands, carried_class
+from chainrule.autograd.operands import as_operands, carried_class, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import apply, as_carried, record, stamp_node
 from chainrule.autograd.tensor import Tensor
@@ -272,11 +272,11 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             a = None
         else:
             carried = carried_class((a, b))
+            if carried is not None:
+                result = function(plain(a), plain(b))
+                return result if result is NotImplemented else as_carried(result, carried)
             a, b = as_operands(a, b)
-            if a is NotImplemented:
-                return a
-            result = function(a, b)
-            return result if carried is None else as_carried(result, carried)
+            return a if a is NotImplemented else function(a, b)
         try:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)

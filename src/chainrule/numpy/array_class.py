@@ -59,6 +59,8 @@ class ndarray(Tensor):
         if method != "reduceat":
             inputs = tuple([_array_of_list(value) for value in inputs])
         if not is_tracked(inputs, settings) and _are_known(inputs):
+            if out is not None:  # written to below, as the log of writes has to know
+                settings["out"] = tuple([None if t is None else np.copy(arrays_of(t)) for t in out])
             results = getattr(ufunc, method)(*arrays_of(inputs), **arrays_of(settings))
         else:
             results = _recorded(self, ufunc, method, inputs, out, settings)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from chainrule import pytree
+import numpy as np
+from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.interrupts import call_with
+from chainrule.numpy.array_class import as_ndarrays, ndarray
 from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
 
 
@@ -25,8 +29,26 @@ class TransformCall(FunctionCall):
         found = [(path, leaf) for path, leaf in pytree.leaves(self.given) if leaf is not None]
         primals = [primal(title, path, leaf, copy) for path, leaf in found]
         self.kinds = [kind_of(leaf) for _, leaf in found]
+        self.are_arrays = [_is_array(leaf) for _, leaf in found]
         self.kind = common_kind([leaf for _, leaf in found])
-        super().__init__(function, self.given, primals)
+        if WRITTEN.get() is not None:
+            super().__init__(function, self.given, primals)
+            return
+        # Arrays that outlive the outermost call keep their numbers alone.
+        written: dict[int, Any] = {}
+        call_with({WRITTEN: written}, super().__init__, function, self.given, primals)
+        forget_histories(written)
+
+    def handed(self) -> Sequence[Any]:
+        """Return what the function gets: in the place of arrays, what behaves as NumPy's arrays.
+
+        These are copies, to which the function may write.
+        """
+        if not any(self.are_arrays):
+            return self.arguments
+        pairs = zip(self.are_arrays, self.inputs, strict=True)
+        own = [as_ndarrays(ops.clone(t)) if is_array else t for is_array, t in pairs]
+        return pytree.with_leaves(self.given, own)
 
     def like_arguments(self, tensors: Sequence[Tensor]) -> list[Any]:
         """Return the structure of the arguments with tensors, each in the kind of its argument."""
@@ -36,6 +58,10 @@ class TransformCall(FunctionCall):
     def value_in_kind(self, tangents: Sequence[Tensor | None] = (), *, copy: bool = False) -> Any:
         """Return the result of the function in the kind of the arguments."""
         return in_kind(self.kind, self.value(tangents), copy=copy)
+
+
+def _is_array(leaf: Any) -> bool:
+    return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
 
 
 def recorded_call(

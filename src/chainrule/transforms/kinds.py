@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
+from chainrule.numpy.array_class import as_ndarrays
 
 Kind = Callable[[Tensor], Any]
 
@@ -23,7 +23,7 @@ def kind_of(leaf: Any) -> Kind:
     grad, stays a tensor: its history would be lost.
     """
     if isinstance(leaf, Tensor):
-        return _same
+        return as_ndarrays if leaf.is_carried else _same
     if is_array(leaf):
         return _array
     if isinstance(leaf, np.generic):
@@ -43,6 +43,8 @@ def common_kind(leaves: Sequence[Any]) -> Kind:
     kinds = {kind_of(leaf) for leaf in leaves if leaf is not None}
     if not kinds or _same in kinds:
         return _same
+    if as_ndarrays in kinds:
+        return as_ndarrays
     return _number if kinds == {_number} else _scalar
 
 

@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
 from chainrule.backend import CPU
