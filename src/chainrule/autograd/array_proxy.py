@@ -20,6 +20,7 @@ class ArrayProxy:
     __slots__ = ()
 
     namespace: Any = None  # set by the module `namespace` of each kind of proxy
+    __array_priority__: float  # operators are left to the operand of higher priority
     shape: Any
     dtype: Any
     ndim: Any
@@ -127,9 +128,12 @@ _COMPARISONS = {
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
 
 
+_PROTOCOL = (Tensor, ArrayProxy)
+
+
 def _operator(name: str) -> Callable[[ArrayProxy, Any], Any]:
     def method(self: ArrayProxy, other: Any) -> Any:
-        if isinstance(other, Tensor):
+        if isinstance(other, _PROTOCOL) and other.__array_priority__ > self.__array_priority__:
             return NotImplemented
         return getattr(self.namespace, name)(self, other)
 
