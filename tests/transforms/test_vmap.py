@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from typing import Any
 
@@ -211,6 +212,27 @@ def test_compiled_vmaps_and_vmaps_of_compiled_functions() -> None:
         cr.compile(cr.vmap(cr.grad(lambda x: (w @ x).sum().exp())))(double(B)),
         cr.vmap(cr.grad(lambda x: (w @ x).sum().exp()))(double(B)),
     )
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "lt", "floordiv", "mod"])
+def test_arrays_of_a_trace_meet_batched_arrays_inside_it(name: str) -> None:
+    operate = getattr(operator, name)
+
+    def f(x: Any) -> Any:
+        def example(row: Any) -> Any:
+            return operate(x._array, row._array)
+
+        results = cr.vmap(lambda row: cr.asarray(example(row)).to(cr.float64))(double(abs(B)))
+        return results.sum()
+
+    same(cr.compile(f)(double(abs(B[0]))), f(double(abs(B[0]))))
+
+
+def test_second_derivatives_of_powers_can_be_compiled() -> None:
+    def f(x: Any) -> Any:
+        return (x ** cr.tensor(3.0, dtype=cr.float64)).sum()
+
+    same(cr.compile(cr.hessian(f))(double(B[0])), cr.hessian(f)(double(B[0])))
 
 
 def test_custom_functions_scans_and_numpys_functions_are_vectorized() -> None:

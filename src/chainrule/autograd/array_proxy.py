@@ -20,6 +20,7 @@ class ArrayProxy:
 
     namespace: Any = None  # set by the module `namespace` of each kind of proxy
     is_visible = False  # whether users' functions get it in the place of an array
+    __array_priority__: float  # operators are left to the operand of higher priority
     shape: Any
     dtype: Any
     ndim: Any
@@ -131,9 +132,12 @@ _COMPARISONS = {
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
 
 
+_PROTOCOL = (Tensor, ArrayProxy)
+
+
 def _operator(name: str) -> Callable[[ArrayProxy, Any], Any]:
     def method(self: ArrayProxy, other: Any) -> Any:
-        if isinstance(other, Tensor):
+        if isinstance(other, _PROTOCOL) and other.__array_priority__ > self.__array_priority__:
             return NotImplemented
         return getattr(self.namespace, name)(self, other)
 
