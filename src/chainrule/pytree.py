@@ -53,8 +53,10 @@ REGISTERED: dict[type, NodeType | None] = {}
 def node_type(node: Any) -> NodeType | None:
     """Return how an object of a registered class is taken apart; None for a leaf."""
     kind = type(node)
-    if kind in REGISTERED:
+    try:
         return REGISTERED[kind]
+    except KeyError:
+        pass
     found = _XARRAY.get(kind.__name__) if kind.__module__.partition(".")[0] == "xarray" else None
     if vars(sys.modules.get(kind.__module__, object)).get(kind.__name__) is kind:
         REGISTERED[kind] = found  # not of classes that a function makes anew

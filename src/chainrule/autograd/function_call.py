@@ -7,13 +7,15 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
+from chainrule.autograd.conversions import RUNNING, Running
 from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
+from chainrule.interrupts import call_with
 
 
 class FunctionCall:
@@ -40,9 +42,11 @@ class FunctionCall:
         def call() -> None:
             self.inputs = [own(x) for x in primals]
             self.arguments = pytree.with_leaves(list(arguments), self.inputs)
+            running.inputs = self.inputs
             self.result = function(*self.handed())
 
-        run_in(enable_grad(), call)
+        running = Running()
+        call_with({MODES: enable_grad().entered(MODES.get()), RUNNING: running}, call)
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]

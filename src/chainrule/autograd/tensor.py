@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from chainrule.autograd.conversions import check_differentiated, check_number
 from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
@@ -367,6 +368,7 @@ class Tensor(TensorMethods):
         try:
             array = self.numpy()
         except AutogradError as error:
+            check_differentiated(self)
             raise AutogradError(
                 f"{error} NumPy asked for it, as np.array([t]), np.mean([t]) and np.r_[t] do: "
                 "cr.stack([t, ...]) and cr.cat keep the gradient."
@@ -387,13 +389,7 @@ class Tensor(TensorMethods):
         return self._array.tolist()
 
     def _scalar(self) -> Any:
-        if self.requires_grad and is_grad_enabled():
-            warnings.warn(
-                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-                "behavior. Consider using tensor.detach() first, or item().",
-                UserWarning,
-                stacklevel=3,
-            )
+        check_number(self)
         return self.item()
 
     def __float__(self) -> float:
