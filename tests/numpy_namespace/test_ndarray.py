@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import chainrule as cr
 import chainrule.numpy
-import numpy
 from chainrule.numpy.array_class import as_ndarrays
 
 HERE = Path(__file__).parent

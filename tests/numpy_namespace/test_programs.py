@@ -10,10 +10,10 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-import numpy as np
 
 FILES = sorted((Path(__file__).parent / "programs").glob("*.py"))
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-import numpy as np
 from chainrule import pytree
 
 RNG = np.random.default_rng(5)

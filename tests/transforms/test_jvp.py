@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-import numpy as np
 
 Function = Callable[[cr.Tensor], cr.Tensor]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-import numpy as np
 
 A = np.array([0.5, -1.5])
 

@@ -6,10 +6,10 @@ import operator
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-import numpy as np
 
 RNG = np.random.default_rng(8)
 A, B = RNG.standard_normal((4, 3, 2)), RNG.standard_normal((4, 2))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from chainrule.autograd.tensor import Tensor
 
 

@@ -41,7 +41,7 @@ class FunctionCall:
 
         def call() -> None:
             self.inputs = [own(x) for x in primals]
-            self.arguments = pytree.with_leaves(list(arguments), self.inputs)
+            self.arguments: list[Any] = pytree.with_leaves(list(arguments), self.inputs)
             running.inputs = self.inputs
             self.result = function(*self.handed())
 
@@ -57,7 +57,7 @@ class FunctionCall:
         self._recording = recording
         self._has_history = recording and has_other_sources
 
-    def handed(self) -> Sequence[Any]:
+    def handed(self) -> list[Any]:
         """Return the arguments that the function gets."""
         return self.arguments
 

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in

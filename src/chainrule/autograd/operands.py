@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from chainrule.autograd.location import entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
 from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
@@ -39,7 +40,7 @@ class TransformCall(FunctionCall):
         call_with({WRITTEN: written}, super().__init__, function, self.given, primals)
         forget_histories(written)
 
-    def handed(self) -> Sequence[Any]:
+    def handed(self) -> list[Any]:
         """Return what the function gets: in the place of arrays, what behaves as NumPy's arrays.
 
         These are copies, to which the function may write.
@@ -48,7 +49,8 @@ class TransformCall(FunctionCall):
             return self.arguments
         pairs = zip(self.are_arrays, self.inputs, strict=True)
         own = [as_ndarrays(ops.clone(t)) if is_array else t for is_array, t in pairs]
-        return pytree.with_leaves(self.given, own)
+        arguments: list[Any] = pytree.with_leaves(self.given, own)
+        return arguments
 
     def like_arguments(self, tensors: Sequence[Tensor]) -> list[Any]:
         """Return the structure of the arguments with tensors, each in the kind of its argument."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+
 from chainrule import pytree
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES

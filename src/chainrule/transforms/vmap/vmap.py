@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
