@@ -22,7 +22,7 @@ from chainrule.autograd.node import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.autograd.views import View, current_node
+from chainrule.autograd.views import ReplacedMemory, View, check_new_memory, current_node
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -325,16 +325,44 @@ class Tensor(TensorMethods):
         return self
 
     @property
-    def data(self) -> Any:
-        """Not available: writes through `.data` would be invisible to the graph."""
-        raise AttributeError(
-            "a chainrule Tensor has no .data: use detach() for the values, or update in place "
-            "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
-        )
+    def data(self) -> Tensor:
+        """The values outside the graph: `detach()`. Settable: the tensor then shares the memory.
+
+        A write through it is one to this tensor, with the same version: a backward pass that needs
+        the old values raises. ``t.data = x`` gives `t` the memory of `x`, also of another shape and
+        dtype, without being recorded. `t` stays the same leaf, or the result of the same operation;
+        what was computed from it keeps the old values, and its views keep the old memory.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> w = cr.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.data -= 0.5
+        >>> w.data = w.data * 2
+        >>> w
+        tensor([1., 3.], requires_grad=True)
+        """
+        return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
-        _ = self.data  # raises
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"t.data = x: x has to be a Tensor, but got {type(value).__name__}: from_numpy() "
+                "makes one of an array"
+            )
+        old, new = self._array, value._array
+        if new is old:  # after t.data += x
+            return
+        changed = check_new_memory(self, new)
+        node = current_node(self)
+        if changed and type(node) is AccumulateGrad:
+            node.forget()  # gradients of graphs with the former shape
+            node = AccumulateGrad(self)
+        former = make(old, self._node)
+        former._view = self._view
+        view = None if type(node) is AccumulateGrad else ReplacedMemory(former)
+        self._node, self._view, self._array = node, view, new
 
     # --- conversion to Python and NumPy ---
 
