@@ -22,7 +22,7 @@ from chainrule.autograd.node import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.autograd.views import ReplacedMemory, View, check_new_memory, current_node
+from chainrule.autograd.views import View, current_node, replace_memory
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -351,18 +351,8 @@ class Tensor(TensorMethods):
                 f"t.data = x: x has to be a Tensor, but got {type(value).__name__}: from_numpy() "
                 "makes one of an array"
             )
-        old, new = self._array, value._array
-        if new is old:  # after t.data += x
-            return
-        changed = check_new_memory(self, new)
-        node = current_node(self)
-        if changed and type(node) is AccumulateGrad:
-            node.forget()  # gradients of graphs with the former shape
-            node = AccumulateGrad(self)
-        former = make(old, self._node)
-        former._view = self._view
-        view = None if type(node) is AccumulateGrad else ReplacedMemory(former)
-        self._node, self._view, self._array = node, view, new
+        if value._array is not self._array:  # as it is after t.data += x
+            replace_memory(self, value._array)
 
     # --- conversion to Python and NumPy ---
 

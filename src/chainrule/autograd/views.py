@@ -92,8 +92,11 @@ class ReplacedMemory(View):
         return True
 
 
-def check_new_memory(tensor: Tensor, new: Any) -> bool:
-    """Return whether `new` has another shape or dtype; raise unless a tensor can have its memory."""
+def replace_memory(tensor: Tensor, new: Any) -> None:
+    """Give a tensor the memory `new`, unrecorded; raise unless it can have that.
+
+    Earlier views keep the old memory, and its history.
+    """
     old = tensor._array
     for array in (old, new):
         check_known(array, "t.data = x", "write to it, with no_grad(): t.copy_(x)")
@@ -108,7 +111,18 @@ def check_new_memory(tensor: Tensor, new: Any) -> bool:
             f"t.data = x: t.grad is {dtype_title(old.dtype)} {list(old.shape)}, and x is "
             f"{dtype_title(new.dtype)} {list(new.shape)}: say t.grad = None first"
         )
-    return changed
+    node = current_node(tensor)
+    if changed and type(node) is AccumulateGrad:
+        node.forget()  # gradients of graphs with the former shape
+        node = AccumulateGrad(tensor)
+    former = tensor.detach()
+    former._node, former._view = tensor._node, tensor._view
+    view = None if type(node) is AccumulateGrad else ReplacedMemory(former)
+    try:
+        tensor._node, tensor._view, tensor._array = node, view, new
+    except BaseException:  # an interrupt: all or nothing
+        tensor._node, tensor._view, tensor._array = former._node, former._view, old
+        raise
 
 
 def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
