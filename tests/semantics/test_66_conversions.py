@@ -113,10 +113,10 @@ PROGRAMS: dict[str, tuple[Program, str | None]] = {
     "statistics.fmean": (lambda v: statistics.fmean([v[0], v[1]]) * v[0], "makes a number"),
     "stored": (
         stored,
-        r"dy\[0\] = \.\.\. makes .* or write into a Tensor",
+        r"dy\[0\] = \.\.\. makes .* chainrule.numpy",
     ),
     "stored in a slice": (stored_in_a_slice, r"dy\[:\] = \.\.\. makes .* numpy\.stack"),
-    "added to an array": (added_to_an_array, "no out"),
+    "added to an array": (added_to_an_array, "chainrule.numpy"),
     "added to an element": (added_to_an_element, r"total\[\(\)\] = \.\.\. makes"),
     "filled": (filled, r"a\.fill\(v\[0\]\) makes"),
     "put": (put, "makes|numpy.put"),

@@ -101,8 +101,8 @@ def check_differentiated(tensor: Tensor) -> None:
 
 _FLOAT = "Leave the conversion out: a Tensor of one element computes as a number does"
 _STORE = (
-    "Make the array of its elements, numpy.stack([...]), or write into a Tensor: chainrule.zeros() "
-    "in the place of numpy.zeros()"
+    "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
+    "NumPy. Or make the array of its elements, numpy.stack([...])"
 )
 _STACK = "numpy.stack([...]) of Tensors keeps the gradient, x.clone() of one"
 _SCALE = "Scale a constant Tensor, value * chainrule.ones(shape)"

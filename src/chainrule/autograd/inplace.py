@@ -336,7 +336,7 @@ def _record_assign(
     if view is not None and view.base is not None:
         owner, path = view.base, (*view.steps(), *path)
     shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
-    # A tensor has zeros as the gradient of what was overwritten, as in PyTorch; an array forgets it.
+    # A tensor has zeros as the gradient of what was overwritten, as in PyTorch; an array has none.
     before = None if owner.is_carried and _is_whole(path) else owner._node
     settings = {"path": path, "lasting": lasting}
     made = record(assign, (before, node), (owner._array, value), owner._array, settings, shapes)

@@ -148,6 +148,11 @@ def version_of(array: Array) -> int:
     return 0 if storage is None else storage.version
 
 
+def shares_storage(a: Array, b: Array) -> bool:
+    """Return whether two arrays are of the same memory."""
+    return storage_of(a) is storage_of(b)
+
+
 def version_at(array: Array, stamp: int) -> str:
     """Return the version that the memory of `array` had at `stamp`, as text."""
     storage = write_log.storages.get(id(storage_of(array)))
