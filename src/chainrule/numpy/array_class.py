@@ -12,7 +12,7 @@ from chainrule import ops
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_known, storage_of
+from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
@@ -293,6 +293,11 @@ class ndarray(Tensor):
 
 def _rebuild(rebuild: Any, args: Any) -> Any:
     return as_ndarrays(rebuild(*args))
+
+
+def behaves_as_array(leaf: Any) -> bool:
+    """Return whether a function gets an `ndarray` in the place of this argument."""
+    return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
 
 
 # --- calls of NumPy's functions -------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
@@ -16,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.interrupts import call_with
-from chainrule.numpy.array_class import as_ndarrays, ndarray
+from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
 from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
 
 
@@ -30,7 +28,7 @@ class TransformCall(FunctionCall):
         found = [(path, leaf) for path, leaf in pytree.leaves(self.given) if leaf is not None]
         primals = [primal(title, path, leaf, copy) for path, leaf in found]
         self.kinds = [kind_of(leaf) for _, leaf in found]
-        self.are_arrays = [_is_array(leaf) for _, leaf in found]
+        self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
         self.kind = common_kind([leaf for _, leaf in found])
         if WRITTEN.get() is not None:
             super().__init__(function, self.given, primals)
@@ -60,10 +58,6 @@ class TransformCall(FunctionCall):
     def value_in_kind(self, tangents: Sequence[Tensor | None] = (), *, copy: bool = False) -> Any:
         """Return the result of the function in the kind of the arguments."""
         return in_kind(self.kind, self.value(tangents), copy=copy)
-
-
-def _is_array(leaf: Any) -> bool:
-    return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
 
 
 def recorded_call(

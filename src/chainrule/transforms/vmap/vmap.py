@@ -15,6 +15,7 @@ from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
+from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import common_kind, in_kind
@@ -181,8 +182,8 @@ def vmap(
         interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
         inside = iter(
             [
-                leaf if dim is None else batch_tensor(interpreter.level, leaf, dim % leaf.ndim)
-                for _, leaf, dim in leaves
+                leaf if dim is None else _example(interpreter.level, leaf, dim, given)
+                for (_, leaf, dim), (_, given) in zip(leaves, pytree.leaves(args), strict=True)
             ]
         )
 
@@ -217,6 +218,12 @@ _CALLER: ContextVar[tuple[str, Any] | None] = ContextVar("chainrule vmap caller"
 def vmap_for(caller: str, function: Any, func: Callable[..., Any], *args: Any) -> Any:
     """Call a function mapped over its arguments, for a transform of a user's function."""
     return call_with({_CALLER: (caller, function)}, vmap(func), *args)
+
+
+def _example(level: Level, tensor: Tensor, dim: int, given: Any) -> Tensor:
+    """Return what the function gets: for an array, what behaves as NumPy's arrays."""
+    example = batch_tensor(level, tensor, dim % tensor.ndim)
+    return as_ndarrays(example) if behaves_as_array(given) else example
 
 
 def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
