@@ -331,3 +331,29 @@ def test_what_does_not_fit_is_named() -> None:
         pull(cr.ones(3))
     with pytest.raises(TypeError, match=r"outputs.* is a Tensor, at cotangents.* a list of 2"):
         pull([1.0, 2.0])
+
+
+# --- unused arguments -----------------------------------------------------------------------------
+
+
+def test_unused_arguments_are_named() -> None:
+    def f(p: Any, scale: Any, offset: Any = 1.0) -> Any:
+        return (p["w"][0] * scale).sum()
+
+    p = {"w": [X, 2.0], "b": 3.0}
+    assert cr.grad(f)(p, 2.0)["b"] == 0.0
+    for transform in (cr.grad, cr.value_and_grad, cr.jacobian, cr.hessian):
+        title = "grad" if transform is cr.hessian else transform.__name__
+        wanted = rf"{title}: the result of .*f \(.*\) doesn't depend on {{}}: use it, leave"
+        of_p = wanted.format(r"p\['w'\]\[1\], p\['b'\]")
+        with pytest.raises(cr.AutogradError, match=of_p):
+            transform(f, unused="raise")(p, 2.0)
+        with pytest.raises(cr.AutogradError, match=wanted.format("offset")):
+            transform(f, ("scale", "offset"), unused="raise")(p, 2.0)
+        assert transform(f, "scale", unused="raise")(p, 2.0) is not None
+        with pytest.raises(cr.ArgumentError, match='unused is "zeros" or "raise", but got True'):
+            transform(f, unused=True)
+    with pytest.raises(cr.AutogradError, match="doesn't depend on argument 1: "):
+        cr.grad(lambda *xs: xs[0], (0, 1), unused="raise")(1.0, 2.0)
+    with pytest.raises(cr.AutogradError, match="doesn't depend on x: "):  # only the aux does
+        cr.grad(lambda x, y: (y, x), "x", has_aux=True, unused="raise")(1.0, cr.tensor(2.0))

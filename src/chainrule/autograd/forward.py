@@ -73,6 +73,13 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
     return jvp, has_other_sources
 
 
+def depends_on(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
+    """Return for each input whether any of the outputs depends on it."""
+    nodes = [endpoint(current_node(t))[0] for t in inputs]
+    reached, _ = _nodes_between(outputs, set(nodes))
+    return [node in reached for node in nodes]
+
+
 def tracked(primal: Tensor) -> Tensor:
     """Return a tensor of the same values with a node of its own, connected to that of `primal`."""
     if primal.requires_grad:

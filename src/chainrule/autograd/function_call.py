@@ -8,7 +8,7 @@ from typing import Any
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.conversions import RUNNING, Running
-from chainrule.autograd.forward import jvp_through, tracked
+from chainrule.autograd.forward import depends_on, jvp_through, tracked
 from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
@@ -82,6 +82,10 @@ class FunctionCall:
         create = self._is_recorded(gs) if create_graph is None else create_graph
         retain = retain_graph or create
         return list(autograd_grad(roots, self._input_edges, gs, retain, create, allow_unused=True))
+
+    def used(self, count: int) -> list[bool]:
+        """Return for each input whether one of the first `count` outputs depends on it."""
+        return depends_on(self.outputs[:count], self.inputs)
 
     def vjp(
         self, cotangents: Sequence[Tensor | None], *, retain_graph: bool = True

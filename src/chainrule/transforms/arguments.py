@@ -27,6 +27,7 @@ class TransformCall(FunctionCall):
         self.given = list(arguments)
         found = [(path, leaf) for path, leaf in pytree.leaves(self.given) if leaf is not None]
         primals = [primal(title, path, leaf, copy) for path, leaf in found]
+        self.paths = [path for path, _ in found]
         self.kinds = [kind_of(leaf) for _, leaf in found]
         self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
         self.kind = common_kind([leaf for _, leaf in found])

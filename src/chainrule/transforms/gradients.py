@@ -6,19 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.function_call import FunctionCall, zeros_for_none
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
-from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.argnums import (
+    Argnums,
+    ArgnumSelection,
+    Unused,
+    raise_unused,
+    settings_of,
+)
 from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux, title_of
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the value of `function` and its gradient.
 
@@ -31,6 +41,8 @@ def value_and_grad(
         number, or dicts, lists, tuples, dataclasses of them.
     has_aux : bool, default False
         `function` returns a pair, whose second part is auxiliary data and not differentiated.
+    unused : "zeros" or "raise", default "zeros"
+        The gradient by what the result doesn't depend on: zeros, or an error with its name.
 
     Returns
     -------
@@ -43,9 +55,10 @@ def value_and_grad(
     Raises
     ------
     AutogradError
-        If the result of `function` isn't one real number.
+        If the result of `function` isn't one real number, or with ``unused="raise"`` doesn't depend
+        on an argument.
     ArgumentError, DTypeError
-        If a call lacks a selected argument, or one is of integers.
+        If a call lacks a selected argument, one is of integers, or `unused` is something else.
 
     Notes
     -----
@@ -68,18 +81,22 @@ def value_and_grad(
     >>> value_and_grad(loss, ("w", "b"))(2.0, cr.tensor(1.0), cr.tensor([1.0, 2.0]))[1]
     {'w': 26.0, 'b': tensor(16.)}
     """
-    made = Made(value_and_grad, (function, argnums, has_aux), {})
+    made = Made(value_and_grad, (function, argnums, has_aux), settings_of("value_and_grad", unused))
     return _derivative(made, lambda value, grad: (value, grad))
 
 
 def grad(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the gradient of `function`.
 
     Parameters
     ----------
-    function, argnums, has_aux
+    function, argnums, has_aux, unused
         As for `value_and_grad`.
 
     Returns
@@ -110,7 +127,7 @@ def grad(
     def without_value(value: Any, grad: Any) -> Any:
         return (grad, value[1]) if has_aux else grad
 
-    made = Made(grad, (function, argnums, has_aux), {})
+    made = Made(grad, (function, argnums, has_aux), settings_of("grad", unused))
     return _derivative(made, without_value)
 
 
@@ -121,7 +138,11 @@ def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., An
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = recorded_call(title, choice.call, choice.values)
-        grads = call.vjp(_scalar_cotangents(title, function, call, has_aux), retain_graph=False)
+        cotangents = _scalar_cotangents(title, function, call, has_aux)
+        found = call.grads(cotangents, retain_graph=False)
+        if made.kwargs and None in found:
+            raise_unused(title, choice, call, [g is not None for g in found])
+        grads = zeros_for_none(found, call.inputs)
         return form(call.value_in_kind(), choice.like(call.like_arguments(grads)))
 
     return FunctionWrapper(derivative, function, made)

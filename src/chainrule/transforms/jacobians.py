@@ -13,7 +13,13 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
-from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.argnums import (
+    Argnums,
+    ArgnumSelection,
+    Unused,
+    raise_unused,
+    settings_of,
+)
 from chainrule.transforms.arguments import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap.vmap import vmap_for
@@ -27,6 +33,7 @@ def jacobian(
     has_aux: bool = False,
     *,
     mode: str | None = None,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `function`.
 
@@ -42,6 +49,8 @@ def jacobian(
     mode : "reverse", "forward" or None, default None
         One pass for each element of the outputs, or one for each element of the arguments; None
         chooses the smaller number.
+    unused : "zeros" or "raise", default "zeros"
+        The block of an argument that no output depends on: zeros, or an error with its name.
 
     Returns
     -------
@@ -55,7 +64,8 @@ def jacobian(
     Raises
     ------
     AutogradError
-        If outputs (reverse mode) or arguments (forward mode) are complex.
+        If outputs (reverse mode) or arguments (forward mode) are complex, or with
+        ``unused="raise"`` nothing depends on an argument.
     ArgumentError, DTypeError
         If a call lacks a selected argument, one is of integers, or `mode` is something else.
     MissingRuleError
@@ -76,12 +86,16 @@ def jacobian(
     if mode not in (None, "reverse", "forward"):
         raise ArgumentError(f'jacobian: mode is "reverse", "forward" or None, but got {mode!r}')
 
+    settings = settings_of("jacobian", unused)
+
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
         call = recorded_call("jacobian", choice.call, choice.values)
         _, aux = split_aux("jacobian", function, call.value_in_kind(), has_aux)
         outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
+        if settings and not all(used := call.used(count)):
+            raise_unused("jacobian", choice, call, used)
         blocks = iter(_blocks(call, count, mode, function))
         found = pytree.map_leaves(
             outputs,
@@ -91,12 +105,16 @@ def jacobian(
         )
         return (found, aux) if has_aux else found
 
-    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode})
+    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode, **settings})
     return FunctionWrapper(derivative, function, made)
 
 
 def hessian(
-    function: Callable[..., Any], argnums: Argnums = 0, *, mode: str | None = None
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    mode: str | None = None,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the Hessian of `function`: the Jacobian of its gradient.
 
@@ -108,6 +126,8 @@ def hessian(
         As for `jacobian`.
     mode : "reverse", "forward" or None, default None
         The mode in which the gradient is differentiated.
+    unused : "zeros" or "raise", default "zeros"
+        As for `grad`: what the function itself doesn't depend on.
 
     Returns
     -------
@@ -130,7 +150,7 @@ def hessian(
     >>> hessian(lambda w, b: w * b * b, ("w", "b"))(2.0, 3.0)["w"]
     {'w': 0.0, 'b': 6.0}
     """
-    return jacobian(grad(function, argnums), argnums, mode=mode)
+    return jacobian(grad(function, argnums, unused=unused), argnums, mode=mode)
 
 
 def _blocks(call: FunctionCall, count: int, mode: str | None, function: Any) -> list[list[Tensor]]:
