@@ -25,6 +25,7 @@ from chainrule import random as random
 from chainrule import signal as signal
 from chainrule import special as special
 from chainrule import transforms as transforms
+from chainrule import tree as tree
 from chainrule import utils as utils
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad

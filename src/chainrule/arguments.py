@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
@@ -59,6 +60,19 @@ def floating(value: Operand) -> Tensor:
     if tensor._array.dtype.kind in "fc":
         return tensor
     return elementwise.astype.apply(tensor, dtype=default_dtype())
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number given as a Tensor as Python's; raise if a gradient would be lost."""
+    if not isinstance(value, Tensor):
+        return value
+    check_differentiated(value)
+    return value.item()
+
+
+def is_one(value: Any) -> bool:
+    """Return whether a factor is the number 1, a constant that may be left out."""
+    return not isinstance(value, Tensor) and bool(value == 1)
 
 
 def cast(x: Tensor, dtype: DTypeLike) -> Tensor:

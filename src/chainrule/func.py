@@ -42,7 +42,7 @@ def grad_and_value(
     Examples
     --------
     >>> grad_and_value(lambda x: x**2)(3.0)
-    (tensor(6.), tensor(9.))
+    (6.0, 9.0)
     """
     value_then_grad = _value_and_grad(func, argnums, has_aux)
 
@@ -82,6 +82,6 @@ def jacfwd(
     --------
     >>> import chainrule as cr
     >>> jacfwd(lambda x: cr.stack([x, x**2]))(3.0)
-    tensor([1., 6.])
+    array([1., 6.])
     """
     return jacobian(func, argnums, has_aux, mode="forward")

@@ -1,4 +1,4 @@
-"""Trees of dicts, lists, tuples, named tuples and dataclasses, with any other objects as leaves.
+"""Trees of dicts, lists, tuples, dataclasses and registered classes; other objects are leaves.
 
 A tree may be nested to any depth, so no function here calls itself. A container inside itself, as
 the parent of a child, is a leaf there.
@@ -8,12 +8,104 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class NodeType(NamedTuple):
+    """How the objects of a class are taken apart and put together."""
+
+    flatten: Callable[[Any], tuple[Any, Any]]
+    """Return the children (a sequence, or a mapping by name) and the rest, compared by ``==``."""
+
+    unflatten: Callable[[Any, Any], Any]
+    """Return the object of the rest and other children, given as they were returned."""
+
+    def parts(self, node: Any) -> list[tuple[str, Any]]:
+        """Return the children, each with its path."""
+        found, _ = self.flatten(node)
+        if isinstance(found, Mapping):
+            return [(f".{name}", part) for name, part in found.items()]
+        return [(f"[{i}]", part) for i, part in enumerate(found)]
+
+    def list_and_form(self, node: Any) -> tuple[list[Any], Any]:
+        """Return a list of the children, and what makes an object of another form."""
+        found, rest = self.flatten(node)
+        return [part for _, part in self.parts(node)], (
+            (*found, rest) if isinstance(found, Mapping) else (len(found), rest)
+        )
+
+    def with_parts(self, node: Any, parts: Iterable[Any]) -> Any:
+        """Return an object as `node` with other children."""
+        found, rest = self.flatten(node)
+        if isinstance(found, Mapping):
+            return self.unflatten(rest, dict(zip(found, parts, strict=True)))
+        return self.unflatten(rest, tuple(parts))
+
+
+REGISTERED: dict[type, NodeType | None] = {}
+"""The classes whose objects are containers, beside Python's own; None for a known leaf."""
+
+
+def node_type(node: Any) -> NodeType | None:
+    """Return how an object of a registered class is taken apart; None for a leaf."""
+    kind = type(node)
+    try:
+        return REGISTERED[kind]
+    except KeyError:
+        pass
+    found = _XARRAY.get(kind.__name__) if kind.__module__.partition(".")[0] == "xarray" else None
+    if vars(sys.modules.get(kind.__module__, object)).get(kind.__name__) is kind:
+        REGISTERED[kind] = found  # not of classes that a function makes anew
+    return found
+
+
+def _data_array(rest: Any, parts: Any) -> Any:
+    """Return a DataArray as another one, or the data alone if labels don't fit their shape."""
+    template, (data,) = rest.template, parts
+    return template.copy(data=data) if np.shape(data) == template.shape else data
+
+
+def _dataset(rest: Any, parts: Any) -> Any:
+    template = rest.template
+    if all(np.shape(data) == template[name].shape for name, data in parts.items()):
+        return template.copy(data=parts)
+    return parts
+
+
+class _Labels:
+    """What an xarray object says about its data: dimensions, coordinates, names and attributes."""
+
+    def __init__(self, template: Any) -> None:
+        self.template = template
+        arrays = getattr(template, "data_vars", {"": template})
+        self.forms = {name: (x.dims, x.shape, x.name, x.attrs) for name, x in arrays.items()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Labels) or self.forms != other.forms:
+            return False
+        a, b = (labels.template.coords.to_dataset() for labels in (self, other))
+        return self.template.attrs == other.template.attrs and bool(a.identical(b))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_XARRAY = {
+    "DataArray": NodeType(lambda node: ((node.data,), _Labels(node)), _data_array),
+    "Dataset": NodeType(
+        lambda node: ({name: node[name].data for name in node.data_vars}, _Labels(node)), _dataset
+    ),
+}
+"""The classes of xarray, by name, since it is not imported here: their data are the children."""
 
 
 def children(node: Any) -> list[tuple[str, Any]] | None:
     """Return the children of a container, each with its path as source code; None for a leaf."""
+    if (found := node_type(node)) is not None:
+        return found.parts(node)
     if isinstance(node, dict):
         return [(f"[{key!r}]", node[key]) for key in node]
     if isinstance(node, list | tuple):
@@ -82,6 +174,8 @@ def with_children(node: Any, parts: Iterable[Any]) -> Any:
     other arguments.
     """
     kind = type(node)
+    if (found := node_type(node)) is not None:
+        return found.with_parts(node, parts)
     if kind is dict:
         return dict(zip(node, parts, strict=True))
     if isinstance(node, tuple):  # named tuples without their own __new__

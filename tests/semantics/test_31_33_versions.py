@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.tensors import equal, leaf
+from helpers.tensors import equal, leaf, share_memory
+from helpers.torch_comparison import same_as_torch
 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation"
@@ -276,18 +277,127 @@ def test_s32_a_write_that_failed_does_not_count(write):
     assert equal(x, np.ones(2, np.float32))
 
 
-def test_s32_there_is_no_data():
-    x = leaf([1.0])
-    with pytest.raises(AttributeError, match=r"detach\(\).*no_grad\(\)"):
-        x.data  # noqa: B018
-    assert not hasattr(x, "data")
+def test_s32_data_is_the_memory_outside_of_the_graph():
+    x = leaf([1.0, 2.0])
+    y = (x * x).sum()
+    assert not x.data.requires_grad
+    assert share_memory(x.data, x)
+    x.data[0] = 5.0
+    x.data *= 2
+    assert x.tolist() == [10.0, 4.0]
+    assert x._version == x.data._version == 2
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
 
 
-def test_s32_data_cannot_be_set_either():
-    x = leaf([1.0])
-    with pytest.raises(AttributeError, match=r"no_grad\(\)"):
-        x.data = cr.ones(1)
-    assert x.tolist() == [1.0]
+def test_s32_data_can_be_set():
+    def program(m):
+        x = m.leaf([1.0, 2.0])
+        y = (x * x).sum()
+        other = m.tensor([3.0, 4.0])
+        x.data = other
+        other[0] = 7.0  # shared
+        z = (x * x).sum()
+        z.backward()
+        return x, x.grad, z, x.is_leaf, y
+
+    same_as_torch(program)
+
+
+@pytest.mark.parametrize(
+    ("new", "dtype"), [([1.0, 2.0, 3.0], "float32"), ([[1.5], [2.5]], "float64")]
+)
+def test_s32_data_of_another_shape_and_dtype(new, dtype):
+    def program(m):
+        x = m.leaf([1.0, 2.0], "float32")
+        x.data = m.tensor(new, dtype)
+        (x * x).sum().backward()
+        return x, x.grad
+
+    same_as_torch(program)
+
+
+def test_s32_data_of_the_result_of_an_operation():
+    def program(m):
+        w = m.leaf([1.0, 2.0])
+        x = w * 3
+        x.data = m.tensor([5.0, 6.0])
+        (x * x).sum().backward()
+        return x, w.grad
+
+    same_as_torch(program)
+
+
+def test_s32_graphs_keep_the_values_that_they_were_recorded_with():
+    x = leaf([1.0, 2.0])
+    y = (x * x).sum()
+    x.data = cr.tensor([5.0, 6.0])
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    y = (x * x).sum()
+    x.grad = None
+    x.data = cr.ones(3)
+    y.backward()  # of the former shape: dropped
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_s32_views_keep_the_memory_when_data_is_set(recorded):
+    w = leaf([2.0, 3.0])
+    x = w * 1 if recorded else cr.tensor([2.0, 3.0])
+    first, second = x[0:1], x.reshape(2, 1)
+    x.data = cr.tensor([10.0, 20.0])
+    third = x[0:1]
+    first.mul_(w[1])
+    assert (first.tolist(), second.tolist(), x.tolist()) == ([6.0], [[6.0], [3.0]], [10.0, 20.0])
+    (g,) = cr.autograd_grad(second.sum(), w, retain_graph=True)
+    assert g.tolist() == ([3.0, 3.0] if recorded else [0.0, 2.0])
+    third.mul_(w[0])
+    (g,) = cr.autograd_grad(x.sum(), w)
+    assert x.tolist() == [20.0, 20.0]
+    assert g.tolist() == ([12.0, 1.0] if recorded else [10.0, 0.0])
+
+
+def test_s32_data_of_a_view():
+    base = cr.tensor([1.0, 2.0])
+    view, w = base[0:1], leaf(3.0)
+    view.data = cr.tensor([5.0])
+    view.mul_(w)
+    assert (base.tolist(), view.tolist(), base.requires_grad) == ([1.0, 2.0], [15.0], False)
+
+
+def test_s32_what_data_can_not_be():
+    x = leaf([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"x has to be a Tensor, but got list: from_numpy\(\)"):
+        x.data = [1.0]
+    with pytest.raises(RuntimeError, match="t requires grad, which Long can't"):
+        x.data = cr.tensor([1, 2])
+    x.grad = cr.ones(2)
+    with pytest.raises(RuntimeError, match=r"say t\.grad = None first"):
+        x.data = cr.ones(3)
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_s32_data_in_a_compiled_function():
+    w = leaf([1.0, 2.0])
+
+    @cr.compile
+    def step(x):
+        loss = (w * x).sum()
+        loss.backward()
+        w.data -= 0.5 * w.grad
+        w.grad = None
+        return loss
+
+    for wanted in (3.0, 2.0):
+        assert step(cr.ones(2)).item() == wanted
+    assert w.tolist() == [0.0, 1.0]
+
+    def assign(x):
+        w.data = x * 2
+
+    with pytest.raises(RuntimeError, match=r"t\.data = x: .* t\.copy_\(x\)"):
+        cr.compile(assign)(cr.ones(2))
 
 
 def test_s32_tensor_copies_and_from_numpy_shares(lib):

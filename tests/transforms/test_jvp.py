@@ -139,8 +139,8 @@ def test_primals_may_be_containers_arrays_and_numbers() -> None:
     value, slope = cr.jvp(line, primals, tangents)
     assert value.tolist() == [11.0, 16.0]
     assert slope.tolist() == [5.5, 0.5]
-    assert cr.jvp(lambda x: x * x, 3.0, 1.0)[1].dtype == cr.float32
-    assert cr.jvp(lambda p: p["w"] * 2, {"w": 3.0}, {"w": 1.0})[1].item() == 2.0
+    assert cr.jvp(lambda x: x * x, 3.0, 1.0) == (9.0, 6.0)
+    assert cr.jvp(lambda p: p["w"] * 2, {"w": 3.0}, {"w": 1.0})[1] == 2.0
 
 
 def test_a_tangent_takes_the_dtype_of_its_primal() -> None:

@@ -24,7 +24,8 @@ def one_by_one(function: Any, *args: Any, **settings: Any) -> Any:
 
 
 def same(found: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found.detach()), np.asarray(wanted.detach()), atol=1e-12)
+    arrays = [x.detach().numpy() if isinstance(x, cr.Tensor) else x for x in (found, wanted)]
+    np.testing.assert_allclose(*arrays, atol=1e-12)
 
 
 # --- dimensions -----------------------------------------------------------------------------------
@@ -542,7 +543,7 @@ def test_vmaps_are_those_of_jax() -> None:
     with jax.enable_x64(True):
         wanted = jax.vmap(lambda a, b: f(jax.numpy, a, b))(A, B)
         slopes = jax.vmap(jax.jacrev(lambda a, b: f(jax.numpy, a, b), (0, 1)))(A, B)
-    np.testing.assert_allclose(cr.vmap(lambda a, b: f(cr, a, b))(A, B).numpy(), wanted, rtol=1e-9)
+    np.testing.assert_allclose(cr.vmap(lambda a, b: f(cr, a, b))(A, B), wanted, rtol=1e-9)
     found = cr.vmap(cr.jacobian(lambda a, b: f(cr, a, b), (0, 1)))(A, B)
     for mine, other in zip(found, slopes, strict=True):
-        np.testing.assert_allclose(mine.numpy(), other, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-10)

@@ -20,6 +20,7 @@ class ArrayProxy:
     __slots__ = ()
 
     namespace: Any = None  # set by the module `namespace` of each kind of proxy
+    is_visible = False  # whether users' functions get it in the place of an array
     __array_priority__: float  # operators are left to the operand of higher priority
     shape: Any
     dtype: Any
@@ -46,6 +47,10 @@ class ArrayProxy:
     @property
     def __array_interface__(self) -> Any:
         raise AttributeError("__array_interface__")
+
+    def as_number(self) -> Any:
+        """Return what stands for the Python number of a proxy without dimensions."""
+        return self
 
     def __len__(self) -> int:
         if not self.shape:

@@ -73,19 +73,29 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
     return jvp, has_other_sources
 
 
+def depends_on(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
+    """Return for each input whether any of the outputs depends on it."""
+    nodes = [endpoint(current_node(t))[0] for t in inputs]
+    reached, _ = _nodes_between(outputs, set(nodes))
+    return [node in reached for node in nodes]
+
+
 def tracked(primal: Tensor) -> Tensor:
     """Return a tensor of the same values with a node of its own, connected to that of `primal`."""
     if primal.requires_grad:
         clone: Tensor = elementwise.clone.apply(primal)
         return clone
-    return make(primal._array, None).requires_grad_()
+    leaf = make(primal._array, None).requires_grad_()
+    leaf._node.private = True
+    return leaf
 
 
 def _nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Node], bool]:
     """Return the nodes between seeds and outputs, in order of creation.
 
     Also return whether the outputs have other sources: an older node, a leaf, a source of a seed.
-    Then the result may depend on what the caller differentiates.
+    Then the result may depend on what the caller differentiates. The arguments of transforms that
+    the function called and that have ended are no such sources.
     """
     earliest = min((node.seq for node in seeds), default=0)
     reached: set[Node] = set()
@@ -101,7 +111,7 @@ def _nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[No
         if node in seeds or (node.seq >= earliest and type(node) is not AccumulateGrad):
             reached.add(node)
             stack.extend(node.edges)
-        else:
+        elif node.seq < earliest or not (type(node) is AccumulateGrad and node.private):
             has_other_sources = True
     return sorted(reached, key=lambda node: node.seq), has_other_sources
 

@@ -7,13 +7,15 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.conversions import RUNNING, Running
+from chainrule.autograd.forward import depends_on, jvp_through, tracked
+from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
+from chainrule.interrupts import call_with
 
 
 class FunctionCall:
@@ -39,10 +41,12 @@ class FunctionCall:
 
         def call() -> None:
             self.inputs = [own(x) for x in primals]
-            self.arguments = pytree.with_leaves(list(arguments), self.inputs)
-            self.result = function(*self.arguments)
+            self.arguments: list[Any] = pytree.with_leaves(list(arguments), self.inputs)
+            running.inputs = self.inputs
+            self.result = function(*self.handed())
 
-        run_in(enable_grad(), call)
+        running = Running()
+        call_with({MODES: enable_grad().entered(MODES.get()), RUNNING: running}, call)
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]
@@ -52,6 +56,10 @@ class FunctionCall:
         self._output_edges = [_edge(t) for t in self.outputs]
         self._recording = recording
         self._has_history = recording and has_other_sources
+
+    def handed(self) -> list[Any]:
+        """Return the arguments that the function gets."""
+        return self.arguments
 
     def _is_recorded(self, directions: Sequence[Tensor | None]) -> bool:
         if self._has_history:
@@ -74,6 +82,10 @@ class FunctionCall:
         create = self._is_recorded(gs) if create_graph is None else create_graph
         retain = retain_graph or create
         return list(autograd_grad(roots, self._input_edges, gs, retain, create, allow_unused=True))
+
+    def used(self, count: int) -> list[bool]:
+        """Return for each input whether one of the first `count` outputs depends on it."""
+        return depends_on(self.outputs[:count], self.inputs)
 
     def vjp(
         self, cotangents: Sequence[Tensor | None], *, retain_graph: bool = True

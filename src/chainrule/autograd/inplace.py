@@ -7,7 +7,9 @@ changed before everything is checked and computed, so an operation that fails le
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write
+from chainrule.autograd.versions import preserve_saved, record_write
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
@@ -195,6 +197,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
         recorded = any([current_node(t) is not None for t in operands])
     if recorded or not _can_hold(array, value):
         return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
+    preserve_saved(array)
     if array.size <= _MAX_COPY_SIZE:
         # Not with `out`, so that an error, as of np.errstate(all="raise"), changes nothing.
         result = getattr(np, primitive.name)(array, value)
@@ -237,6 +240,7 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
     if recorded or array.__class__ is not ndarray or not array.flags.writeable:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
+        preserve_saved(array)
         record_write(array, operation)  # first: as above
         array.fill(value)
     return target
@@ -247,6 +251,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
         misfit = broadcast_text([array.shape, value.shape])
         if misfit:
             raise ShapeError(f"{misfit} ({operation})")
+    preserve_saved(array)
     try:
         if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
             flat_indexing.write(array, key, value)
@@ -258,8 +263,9 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             raise InPlaceError(
                 f"{operation}: the memory is read-only. An expanded tensor has several elements in "
                 "one place (unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location), and from_numpy shares an array that may be "
-                "locked. clone() it first."
+                "refers to a single memory location), from_numpy shares an array that may be "
+                "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
+                "assign to .real and .imag themselves."
             ) from error
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)
@@ -330,8 +336,37 @@ def _record_assign(
     if view is not None and view.base is not None:
         owner, path = view.base, (*view.steps(), *path)
     shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
-    edges = (owner._node, node)
+    # A tensor has zeros as the gradient of what was overwritten, as in PyTorch; an array has none.
+    before = None if owner.is_carried and _is_whole(path) else owner._node
     settings = {"path": path, "lasting": lasting}
-    made = record(assign, edges, (owner._array, value), owner._array, settings, shapes)
+    made = record(assign, (before, node), (owner._array, value), owner._array, settings, shapes)
     move_retained(owner, owner._node, made)
     owner._node = made
+    written = WRITTEN.get()
+    if written is not None and owner.is_carried:
+        written[id(owner)] = weakref.ref(owner)
+
+
+def _is_whole(path: tuple[Any, ...]) -> bool:
+    """Return whether a write at a path replaces all elements."""
+    for _, settings in path:
+        key = settings.get("key")
+        if not is_basic_index(key):
+            return False
+        parts = key if key.__class__ is tuple else (key,)
+        if not all([part is Ellipsis or part == slice(None) for part in parts]):
+            return False
+    return bool(path)
+
+
+WRITTEN: ContextVar[dict[int, weakref.ref[Tensor]] | None]
+WRITTEN = ContextVar("chainrule written arrays", default=None)
+"""The arrays of a carried class that the function of a running transform has written to."""
+
+
+def forget_histories(written: dict[int, weakref.ref[Tensor]]) -> None:
+    """Take arrays that outlive the function that wrote to them out of its graph."""
+    for reference in written.values():
+        array = reference()
+        if array is not None:
+            array._node = None

@@ -192,16 +192,19 @@ def _dead_reference() -> None:
 class AccumulateGrad(Node):
     """The node of a leaf: adds the gradients that arrive to the leaf's `.grad`.
 
-    The leaf holds its node, and the node only a weak reference to the leaf: no cycle.
+    The leaf holds its node, and the node only a weak reference to the leaf: no cycle. It is
+    `private` if a transform made it as the argument of its function, and nobody else knows it.
     """
 
-    __slots__ = ("_variable",)
+    __slots__ = ("_variable", "private")
 
     _variable: Callable[[], Tensor | None]
+    private: bool
     edges = ()
 
     def __init__(self, leaf: Tensor) -> None:
         self._variable = weakref.ref(leaf)
+        self.private = False
         self.seq = next_seq()
         self.hooks = None
         self.code = None

@@ -47,6 +47,22 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
+    """Return the class that the results for these operands have, if it is not `Tensor`."""
+    for value in operands:
+        kind: type[Tensor] = value.__class__
+        if kind is not Tensor and isinstance(value, Tensor) and kind.is_carried:
+            return kind
+    return None
+
+
+def plain(value: Any) -> Any:
+    """Return a tensor of a subclass as a tensor, with the same array and history."""
+    if value.__class__ is Tensor or not isinstance(value, Tensor):
+        return value
+    return make(value._array, value._node if value._view is None else current_node(value))
+
+
 def is_operand(value: Any) -> bool:
     """Return whether a value is accepted as an operand; if not, Python tries its operator."""
     if isinstance(value, (Tensor, *_SCALARS)):
@@ -55,8 +71,8 @@ def is_operand(value: Any) -> bool:
 
 
 def _operand(value: Any, other: Any) -> Any:
-    if isinstance(value, Tensor):  # of a subclass: results are plain tensors
-        return make(value._array, value._node if value._view is None else current_node(value))
+    if isinstance(value, Tensor):
+        return plain(value)
     if isinstance(value, _SCALARS):
         if isinstance(other, Tensor):
             return make(scalar_array(value, other._array), None)
@@ -79,7 +95,10 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
     like = next((t for t in operands if isinstance(t, Tensor)), None)
     tensors = []
     for value in operands:
-        tensor = value if value.__class__ is Tensor else _operand(value, like)
+        if value.__class__ is Tensor or (isinstance(value, Tensor) and value.is_carried):
+            tensors.append(value)
+            continue
+        tensor = _operand(value, like)
         if tensor is NotImplemented:
             raise TypeError(
                 f"{entered()}expected a Tensor, an array or a number, got {type(value).__name__}"

@@ -13,7 +13,7 @@ from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import Edge, Node, NodeOutput
-from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.operands import as_tensors, carried_class
 from chainrule.autograd.primitive_node import (
     HookedNode,
     MultiOutputNode,
@@ -21,7 +21,7 @@ from chainrule.autograd.primitive_node import (
     SavedTensor,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import next_seq, version_of
+from chainrule.autograd.versions import keep_saved, next_seq, version_of
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
@@ -110,8 +110,10 @@ def apply(
 
     `kernel` is the primitive's forward function of NumPy arrays, if the caller has it.
     """
+    carried = None
     for operand in operands:
         if operand.__class__ is not Tensor:
+            carried = carried_class(operands)
             operands = as_tensors(operands)
             break
     tensors: Sequence[Tensor] = operands
@@ -135,12 +137,16 @@ def apply(
     if primitive.multiple:
         if edges.count(None) < len(edges):
             node = record(primitive, edges, arrays, out, settings, None)
-        return tuple(
-            [
-                make(xp.asarray(part), None if node is None else NodeOutput(node, index))
-                for index, part in enumerate(out)
-            ]
-        )
+        results = [
+            make(xp.asarray(part), None if node is None else NodeOutput(node, index))
+            for index, part in enumerate(out)
+        ]
+        if carried is not None:
+            for result in results:
+                result.__class__ = carried
+            if type(node) is MultiOutputNode:
+                keep_saved(node)
+        return tuple(results)
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
@@ -149,6 +155,14 @@ def apply(
     result = make(out, node)
     if primitive.view:
         result._view = view_of(tensors[0], primitive, settings)
+    return result if carried is None else as_carried(result, carried)
+
+
+def as_carried(result: Tensor, kind: type[Tensor]) -> Tensor:
+    """Return the new result of a primitive as a tensor of the class of its operands."""
+    result.__class__ = kind
+    if type(result._node) is PrimitiveNode:
+        keep_saved(result._node)
     return result
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.operands import as_operands
+from chainrule.autograd.operands import as_operands, carried_class, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import apply, record, stamp_node
+from chainrule.autograd.record import apply, as_carried, record, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
@@ -271,6 +271,10 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 last[0] = (a, y.dtype, x)
             a = None
         else:
+            carried = carried_class((a, b))
+            if carried is not None:
+                result = function(plain(a), plain(b))
+                return result if result is NotImplemented else as_carried(result, carried)
             a, b = as_operands(a, b)
             return a if a is NotImplemented else function(a, b)
         try:

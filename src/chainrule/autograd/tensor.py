@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from chainrule.autograd.conversions import check_differentiated, check_number
 from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
@@ -21,7 +22,7 @@ from chainrule.autograd.node import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.autograd.views import View, current_node
+from chainrule.autograd.views import View, current_node, replace_memory
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -57,6 +58,9 @@ class Tensor(TensorMethods):
     _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
     _view: View | None
+
+    is_carried: ClassVar[bool] = False
+    """Whether results of operations on tensors of this class are of this class, too."""
 
     __array_priority__ = 1000.0
 
@@ -324,16 +328,34 @@ class Tensor(TensorMethods):
         return self
 
     @property
-    def data(self) -> Any:
-        """Not available: writes through `.data` would be invisible to the graph."""
-        raise AttributeError(
-            "a chainrule Tensor has no .data: use detach() for the values, or update in place "
-            "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
-        )
+    def data(self) -> Tensor:
+        """The values outside the graph: `detach()`. Settable: the tensor then shares the memory.
+
+        A write through it is one to this tensor, with the same version: a backward pass that needs
+        the old values raises. ``t.data = x`` gives `t` the memory of `x`, also of another shape and
+        dtype, without being recorded. `t` stays the same leaf, or the result of the same operation;
+        what was computed from it keeps the old values, and its views keep the old memory.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> w = cr.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.data -= 0.5
+        >>> w.data = w.data * 2
+        >>> w
+        tensor([1., 3.], requires_grad=True)
+        """
+        return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
-        _ = self.data  # raises
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"t.data = x: x has to be a Tensor, but got {type(value).__name__}: from_numpy() "
+                "makes one of an array"
+            )
+        if value._array is not self._array:  # as it is after t.data += x
+            replace_memory(self, value._array)
 
     # --- conversion to Python and NumPy ---
 
@@ -364,6 +386,7 @@ class Tensor(TensorMethods):
         try:
             array = self.numpy()
         except AutogradError as error:
+            check_differentiated(self)
             raise AutogradError(
                 f"{error} NumPy asked for it, as np.array([t]), np.mean([t]) and np.r_[t] do: "
                 "cr.stack([t, ...]) and cr.cat keep the gradient."
@@ -384,13 +407,7 @@ class Tensor(TensorMethods):
         return self._array.tolist()
 
     def _scalar(self) -> Any:
-        if self.requires_grad and is_grad_enabled():
-            warnings.warn(
-                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-                "behavior. Consider using tensor.detach() first, or item().",
-                UserWarning,
-                stacklevel=3,
-            )
+        check_number(self)
         return self.item()
 
     def __float__(self) -> float:

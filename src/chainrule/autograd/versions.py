@@ -85,10 +85,72 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
         storage.recent.append((stamp, operation, code, instruction))
 
 
+# --- saved values that are kept when their memory is written --------------------------------------
+
+
+class _Savers:
+    """The nodes that saved a storage, and keep what they saved when it is written to."""
+
+    __slots__ = ("limit", "nodes", "owner")
+
+    def __init__(self, owner: Array) -> None:
+        key, forget = id(owner), _savers.pop
+        self.owner = weakref.ref(owner, lambda _: forget(key, None))
+        self.nodes: list[weakref.ref[Any]] = []
+        self.limit = 64  # number of nodes from which those that are gone are looked for
+
+    def add(self, node: Any) -> None:
+        self.nodes.append(weakref.ref(node))
+        if len(self.nodes) > self.limit:
+            self.nodes = [ref for ref in self.nodes if ref() is not None]
+            self.limit = 64 + 2 * len(self.nodes)
+
+
+_savers: dict[int, _Savers] = {}
+
+
+def keep_saved(node: Any) -> None:
+    """Let a node keep the values that it saved when their memory is written to."""
+    for value, origin in zip(node.saved, node.plan.origins, strict=True):
+        if origin is None or (not value.ndim and value.base is None):
+            continue  # numbers are not written to, but replaced
+        owner = value if value.base is None else storage_of(value)
+        key = id(owner)
+        savers = _savers.get(key)
+        if savers is None or savers.owner() is not owner:
+            savers = _savers[key] = _Savers(owner)
+        savers.add(node)
+
+
+def preserve_saved(array: Array) -> None:
+    """Before a write to the memory of `array`: copy what the nodes of `keep_saved` saved of it."""
+    if not _savers:
+        return
+    owner = storage_of(array)
+    savers = _savers.get(id(owner))
+    if savers is None or savers.owner() is not owner:
+        return
+    for reference in savers.nodes:
+        node = reference()
+        if node is not None and node.saved is not None:
+            node.saved = tuple(
+                [
+                    value.copy() if origin is not None and storage_of(value) is owner else value
+                    for value, origin in zip(node.saved, node.plan.origins, strict=True)
+                ]
+            )
+    _savers.pop(id(owner), None)
+
+
 def version_of(array: Array) -> int:
     """Return the number of in-place operations that wrote to the memory of `array`."""
     storage = write_log.storages.get(id(storage_of(array)))
     return 0 if storage is None else storage.version
+
+
+def shares_storage(a: Array, b: Array) -> bool:
+    """Return whether two arrays are of the same memory."""
+    return storage_of(a) is storage_of(b)
 
 
 def version_at(array: Array, stamp: int) -> str:

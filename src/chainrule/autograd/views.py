@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, endpoint, hooks_of
-from chainrule.autograd.versions import next_seq, write_log, writes_since
-from chainrule.errors import InPlaceError
+from chainrule.autograd.versions import next_seq, shares_storage, write_log, writes_since
+from chainrule.backend import check_known, dtype_title
+from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.primitives.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -71,6 +73,58 @@ class ReshapedInPlace(View):
         return True
 
 
+class ReplacedMemory(View):
+    """The view record of a tensor that was given other memory, as ``t.data = x`` does.
+
+    It has no base. `former` is a tensor of the memory and history that it had: the base of the
+    earlier views, which share that memory.
+    """
+
+    __slots__ = ("former",)
+
+    def __init__(self, former: Tensor) -> None:
+        super().__init__(None, None)
+        self.stamp = sys.maxsize  # no custom function made it
+        self.former = former
+
+    @property
+    def hidden(self) -> bool:
+        return True
+
+
+def replace_memory(tensor: Tensor, new: Any) -> None:
+    """Give a tensor the memory `new`, unrecorded; raise unless it can have that.
+
+    Earlier views keep the old memory, and its history.
+    """
+    old = tensor._array
+    for array in (old, new):
+        check_known(array, "t.data = x", "write to it, with no_grad(): t.copy_(x)")
+    if tensor.requires_grad and new.dtype.kind not in "fc":
+        raise DTypeError(
+            f"t.data = x: t requires grad, which {dtype_title(new.dtype)} can't: convert x, with "
+            ".float()"
+        )
+    changed = bool(new.shape != old.shape or new.dtype != old.dtype)
+    if changed and tensor._grad is not None:
+        raise ShapeError(
+            f"t.data = x: t.grad is {dtype_title(old.dtype)} {list(old.shape)}, and x is "
+            f"{dtype_title(new.dtype)} {list(new.shape)}: say t.grad = None first"
+        )
+    node = current_node(tensor)
+    if changed and type(node) is AccumulateGrad:
+        node.forget()  # gradients of graphs with the former shape
+        node = AccumulateGrad(tensor)
+    former = tensor.detach()
+    former._node, former._view = tensor._node, tensor._view
+    view = None if type(node) is AccumulateGrad else ReplacedMemory(former)
+    try:
+        tensor._node, tensor._view, tensor._array = node, view, new
+    except BaseException:  # an interrupt: all or nothing
+        tensor._node, tensor._view, tensor._array = former._node, former._view, old
+        raise
+
+
 def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
     """Return the view record of the result of a view primitive."""
     parent, modes = tensor._view, _mode()
@@ -79,7 +133,7 @@ def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> V
     if parent is None or parent.base is None:
         view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
     else:
-        base = parent.base if parent.base._view is None else root_of(parent)
+        base = parent.base if parent.base._view is None else root_of(parent, tensor._array)
         view.base, view.base_node = base, base._node
         view.path = (parent.path, primitive, settings)
     if parent is not None:
@@ -99,7 +153,7 @@ def current_node(tensor: Tensor) -> Edge:
             _check_alias(tensor, view)
         return tensor._node
     if base._view is not None:
-        base = root_of(view)
+        base = root_of(view, tensor._array)
         current_node(base)  # raises if it is an alias and was written to
     if base._node is view.base_node:
         return tensor._node
@@ -121,11 +175,20 @@ def _replayed(view: View, alias: Tensor) -> Tensor:
     return alias
 
 
-def root_of(view: View) -> Tensor:
-    """Return the base of a view; follow a base that was reshaped in place to its own base."""
+def root_of(view: View, array: Any) -> Tensor:
+    """Return the base of a view of the memory `array`.
+
+    Follow a base that was reshaped in place, or given other memory since, to its former self.
+    """
     base: Any = view.base
-    while base._view is not None and base._view.base is not None:
-        base = base._view.base
+    while (record := base._view) is not None:
+        if type(record) is not ReplacedMemory:
+            former = record.base
+        else:
+            former = None if shares_storage(base._array, array) else record.former
+        if former is None:
+            break
+        base = former
     root: Tensor = base
     view.base = root
     return root

@@ -314,6 +314,7 @@ class _Builder:
         """Return the source of a leaf of the result."""
         if isinstance(leaf, Symbol):
             scalar = "" if leaf.shape else "[()]"  # NumPy's functions return scalars
+            scalar = ".item()" if leaf.is_number else scalar
             return _Text(f"{self._output(leaf.value)}{scalar}")
         if isinstance(leaf, Tensor):
             return _Text(self._tensor_name(leaf))

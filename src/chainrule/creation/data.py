@@ -16,6 +16,7 @@ from chainrule.arguments import (
     leaf,
     watched,
 )
+from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import array_from_dlpack, is_array, namespace
@@ -87,6 +88,7 @@ def _is_borrowed(array: Array, data: Any) -> bool:
 def array_of(data: Any, dtype: DTypeLike) -> Array:
     """Return `data` as an array, of `dtype` if that is not None; sharing memory if possible."""
     if isinstance(data, Tensor):
+        check_differentiated(data)
         data = data._array
     elif type(data) is np.ndarray:
         data = watched(data)
@@ -105,6 +107,8 @@ def array_of(data: Any, dtype: DTypeLike) -> Array:
 def _array_of_sequence(data: Any, dtype: Any) -> Array:
     try:
         return np.asarray(data, dtype=dtype)
+    except DifferentiatedError:
+        raise
     except AutogradError:
         warnings.warn(
             "tensor() copies the values of a Tensor that requires grad, without its history: stack "

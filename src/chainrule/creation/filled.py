@@ -17,6 +17,7 @@ from chainrule.arguments import (
     dtype_or_default,
     leaf,
     lengths_of,
+    plain_number,
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
@@ -274,7 +275,7 @@ def full_like(
     """
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value = plain_number(fill_value)
     if isinstance(value, complex) and target.kind != "c":
         raise DTypeError(f"value {value} cannot be converted to {target} without overflow")
     made = namespace(array).full(array.shape, value, dtype=target)

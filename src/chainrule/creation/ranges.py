@@ -16,6 +16,7 @@ from chainrule.arguments import (
     dtype_of,
     dtype_or_default,
     leaf,
+    plain_number,
 )
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.errors import ArgumentError
@@ -158,7 +159,7 @@ def _round_ends(ends: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
     """Return the arguments of a range, rounded towards zero for a dtype of integers."""
     if dtype is None or dtype_of(dtype).kind not in "iu":
         return ends
-    return tuple([int(_number(end)) for end in ends])
+    return tuple([int(plain_number(end)) for end in ends])
 
 
 def _evenly_spaced(start: complex, end: complex, steps: int) -> Array:
@@ -166,7 +167,7 @@ def _evenly_spaced(start: complex, end: complex, steps: int) -> Array:
     count = index(steps)
     if count < 0:
         raise ArgumentError(f"number of steps must be non-negative, got {count}")
-    ends = _number(start), _number(end)
+    ends = plain_number(start), plain_number(end)
     return created("linspace", (count,), np.dtype(np.float64), *ends, count)
 
 
@@ -175,7 +176,3 @@ def _to_tensor(values: Array, dtype: DTypeLike, device: DeviceLike, requires_gra
     if dtype is None and values.dtype.kind == "c":
         dtype = complex_dtype()
     return leaf(values.astype(dtype_or_default(dtype)), device, requires_grad)
-
-
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value

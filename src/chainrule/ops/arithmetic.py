@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, is_one, tensor_of
 from chainrule.autograd.inplace import in_place, ufunc_in_place
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
@@ -97,14 +97,14 @@ def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     >>> cr.add(cr.tensor([1.0, 2.0]), 10)
     tensor([11., 12.])
     """
-    return _add(input, other if alpha == 1 else _multiply(other, alpha))
+    return _add(input, other if is_one(alpha) else _multiply(other, alpha))
 
 
 @operation(operators={"__iadd__": ufunc_in_place_operator("add_", elementwise.add)})
 def add_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Add alpha · other in place."""
     return ufunc_in_place(
-        x, "add_", elementwise.add, other if alpha == 1 else multiply(other, alpha)
+        x, "add_", elementwise.add, other if is_one(alpha) else multiply(other, alpha)
     )
 
 
@@ -131,7 +131,7 @@ def subtract(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     >>> cr.subtract(cr.tensor([1.0, 2.0]), 10, alpha=2)
     tensor([-19., -18.])
     """
-    return _subtract(input, other if alpha == 1 else _multiply(other, alpha))
+    return _subtract(input, other if is_one(alpha) else _multiply(other, alpha))
 
 
 sub = subtract
@@ -141,7 +141,7 @@ sub = subtract
 def sub_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Subtract alpha · other in place."""
     return ufunc_in_place(
-        x, "sub_", elementwise.subtract, other if alpha == 1 else multiply(other, alpha)
+        x, "sub_", elementwise.subtract, other if is_one(alpha) else multiply(other, alpha)
     )
 
 

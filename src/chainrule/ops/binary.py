@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, is_one, tensor_of
 from chainrule.autograd.inplace import ufunc_in_place
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
@@ -512,7 +512,7 @@ def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -
     """Add value · tensor1 · tensor2 in place."""
     product = multiply(tensor1, tensor2)
     return ufunc_in_place(
-        x, "addcmul_", elementwise.add, product if value == 1 else multiply(product, value)
+        x, "addcmul_", elementwise.add, product if is_one(value) else multiply(product, value)
     )
 
 
@@ -538,7 +538,7 @@ def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -
     """Add value · tensor1 / tensor2 in place."""
     quotient = divide(tensor1, tensor2)
     return ufunc_in_place(
-        x, "addcdiv_", elementwise.add, quotient if value == 1 else multiply(quotient, value)
+        x, "addcdiv_", elementwise.add, quotient if is_one(value) else multiply(quotient, value)
     )
 
 

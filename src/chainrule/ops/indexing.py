@@ -107,6 +107,8 @@ def _as_index(part: Any, array: Array) -> Any:
         found = part
     elif hasattr(part, "__index__"):
         return part.__index__()
+    elif hasattr(part, "__array__"):  # a column of pandas, an array of xarray
+        found = _index_array(part)
     else:
         _raise_invalid_index(part)
     if found.dtype.kind not in "iub":

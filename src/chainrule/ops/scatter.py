@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, one_dim, tensor_of
+from chainrule.arguments import Operand, is_one, one_dim, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
@@ -408,7 +408,7 @@ def index_add(
     >>> cr.index_add(cr.zeros(3), 0, cr.tensor([2, 2]), cr.tensor([1.0, 2.0]))
     tensor([0., 0., 3.])
     """
-    scaled = source if alpha == 1 else elementwise.multiply.apply(source, alpha)
+    scaled = source if is_one(alpha) else elementwise.multiply.apply(source, alpha)
     return _scatter_slices("index_add", add_at, input, dim, index, scaled)
 
 

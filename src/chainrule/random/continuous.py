@@ -16,6 +16,7 @@ from chainrule.arguments import (
     leaf,
     lengths_of,
 )
+from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError
@@ -266,6 +267,8 @@ def normal(
     """
     given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
     kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
+    for t in given:
+        check_differentiated(t)
     centre, spread = values_of(mean), values_of(std)
     if is_known(spread) and np.any(spread < 0):
         raise ArgumentError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")

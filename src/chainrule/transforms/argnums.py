@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from chainrule.errors import ArgumentError
-from chainrule.transforms.arguments import title_of
+from chainrule.errors import ArgumentError, AutogradError
+from chainrule.transforms.arguments import TransformCall, title_of
 
 Argnums = int | str | Sequence[int] | Sequence[str]
+
+
+Unused = Literal["zeros", "raise"]
+
+
+def settings_of(title: str, unused: Any) -> dict[str, Any]:
+    """Return the settings of a transform that the user chose."""
+    if unused not in ("zeros", "raise"):
+        raise ArgumentError(f'{title}: unused is "zeros" or "raise", but got {unused!r}')
+    return {"unused": "raise"} if unused == "raise" else {}
+
+
+def raise_unused(
+    title: str, choice: ArgnumSelection, call: TransformCall, used: Sequence[bool]
+) -> None:
+    """Raise for the arguments that the result of a function doesn't depend on."""
+    names = []
+    for path, is_used in zip(call.paths, used, strict=True):
+        first, _, rest = path.removeprefix("[").partition("]")
+        if not is_used:
+            names.append(f"{choice.name_of(int(first))}{rest}")
+    raise AutogradError(
+        f"{title}: the result of {title_of(choice.function)} doesn't depend on {', '.join(names)}: "
+        'use it, leave it out of argnums, or say unused="zeros"'
+    )
 
 
 class ArgnumSelection:
@@ -80,6 +105,14 @@ class ArgnumSelection:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         positional = [p.name for p in parameters if p.kind in kinds]
         return positional + [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a selected argument, or its position if it has none."""
+        key = self.keys[index]
+        names = self._names()
+        if isinstance(key, int):
+            return names[key] if key < len(names) else f"argument {key}"
+        return key
 
     def call(self, *values: Any) -> Any:
         """Call the function with other values of the selected arguments."""

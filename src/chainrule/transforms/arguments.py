@@ -5,27 +5,85 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from chainrule import pytree
+from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_array
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.interrupts import call_with
+from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
+from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
+
+
+class TransformCall(FunctionCall):
+    """One recorded call, whose results have the kinds of the arguments: see `kinds`."""
+
+    def __init__(
+        self, title: str, function: Callable[..., Any], arguments: Sequence[Any], copy: bool = False
+    ) -> None:
+        self.given = list(arguments)
+        found = [(path, leaf) for path, leaf in pytree.leaves(self.given) if leaf is not None]
+        primals = [primal(title, path, leaf, copy) for path, leaf in found]
+        self.paths = [path for path, _ in found]
+        self.kinds = [kind_of(leaf) for _, leaf in found]
+        self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
+        self.kind = common_kind([leaf for _, leaf in found])
+        if WRITTEN.get() is not None:
+            super().__init__(function, self.given, primals)
+            return
+        # Arrays that outlive the outermost call keep their numbers alone.
+        written: dict[int, Any] = {}
+        call_with({WRITTEN: written}, super().__init__, function, self.given, primals)
+        forget_histories(written)
+
+    def handed(self) -> list[Any]:
+        """Return what the function gets: in the place of arrays, what behaves as NumPy's arrays.
+
+        These are copies, to which the function may write.
+        """
+        if not any(self.are_arrays):
+            return self.arguments
+        pairs = zip(self.are_arrays, self.inputs, strict=True)
+        own = [as_ndarrays(ops.clone(t)) if is_array else t for is_array, t in pairs]
+        arguments: list[Any] = pytree.with_leaves(self.given, own)
+        return arguments
+
+    def like_arguments(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """Return the structure of the arguments with tensors, each in the kind of its argument."""
+        pairs = zip(self.kinds, tensors, strict=True)
+        return list(pytree.with_leaves(self.given, [kind(t) for kind, t in pairs]))
+
+    def value_in_kind(self, tangents: Sequence[Tensor | None] = (), *, copy: bool = False) -> Any:
+        """Return the result of the function in the kind of the arguments."""
+        return in_kind(self.kind, self.value(tangents), copy=copy)
 
 
 def recorded_call(
-    title: str, function: Callable[..., Any], arguments: Sequence[Any]
-) -> FunctionCall:
-    """Call a function of trees of tensors, arrays and numbers, recorded to be differentiated."""
-    primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
-    return FunctionCall(function, arguments, [x for x in primals if x is not None])
+    title: str, function: Callable[..., Any], arguments: Sequence[Any], *, copy: bool = False
+) -> TransformCall:
+    """Call a function of trees of tensors, arrays and numbers, recorded to be differentiated.
+
+    `copy` arrays, whose elements the caller may change while the graph is still used.
+    """
+    return TransformCall(title, function, arguments, copy)
 
 
-def primal(title: str, path: str, leaf: Any) -> Tensor | None:
-    """Return an argument to differentiate by as a tensor; None stays."""
-    if leaf is None:
-        return None
-    x = tensor_of(leaf)
+def primal(title: str, path: str, leaf: Any, copy: bool) -> Tensor:
+    """Return an argument to differentiate by as a tensor."""
+    values = values_of(leaf)
+    if copy and is_array(values):
+        values = values.copy()
+    try:
+        x = tensor_of(values)
+    except TypeError:
+        raise TypeError(
+            f"{title}: expected a tensor, an array or a float at arguments{path}, got "
+            f"{type(leaf).__name__}: cr.tree.register() makes a class a container of its parts, "
+            "and argnums says which arguments to differentiate by"
+        ) from None
     if x.dtype.kind not in "fc":
         raise DTypeError(
             f"{title}: a primal must be floating or complex, got {x.dtype} at arguments{path}: "
@@ -63,7 +121,7 @@ def _matching_leaves(
 
 def _checked_direction(title: str, x: Tensor, given: Any, kind: str, like: str) -> Tensor | None:
     """Return a tangent or cotangent as a tensor of the dtype of `x`; None for integers."""
-    _, t = as_tensors((x, given))
+    _, t = as_tensors((x, values_of(given)))
     if x.shape != t.shape:
         raise ShapeError(
             f"{title}: {kind} must have the shape of {like}: got {list(t.shape)}, expected "

@@ -6,19 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.function_call import FunctionCall, zeros_for_none
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
-from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.argnums import (
+    Argnums,
+    ArgnumSelection,
+    Unused,
+    raise_unused,
+    settings_of,
+)
 from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux, title_of
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the value of `function` and its gradient.
 
@@ -31,25 +41,35 @@ def value_and_grad(
         number, or dicts, lists, tuples, dataclasses of them.
     has_aux : bool, default False
         `function` returns a pair, whose second part is auxiliary data and not differentiated.
+    unused : "zeros" or "raise", default "zeros"
+        The gradient by what the result doesn't depend on: zeros, or an error with its name.
 
     Returns
     -------
     callable
         Takes the arguments of `function`, returns ``(value, gradient)``, or ``((value, aux),
         gradient)``. The gradient has the structure of the argument; for several arguments it is a
-        tuple of these, or a dict if they were named.
+        tuple of these, or a dict if they were named. It has the kind of the argument, too: see the
+        notes.
 
     Raises
     ------
     AutogradError
-        If the result of `function` isn't one real number.
+        If the result of `function` isn't one real number, or with ``unused="raise"`` doesn't depend
+        on an argument.
     ArgumentError, DTypeError
-        If a call lacks a selected argument, or one is of integers.
+        If a call lacks a selected argument, one is of integers, or `unused` is something else.
 
     Notes
     -----
+    The result has the kind of what is differentiated by, leaf by leaf: a Tensor for a Tensor, an
+    array for an array, a Python number for a Python number, which is computed in double precision,
+    a NumPy scalar for a NumPy scalar, and an xarray or pandas object with the same labels for such
+    an object. The value is a Tensor if one of these is, a Python number if all are, and otherwise
+    what NumPy would return. `function` receives Tensors (an xarray object with a Tensor in it).
+
     No `.grad` is touched. Gradients have a history, and can be differentiated again, where they
-    depend on anything that requires grad; so transforms nest.
+    depend on anything that requires grad; so transforms nest. Such results are always Tensors.
 
     Examples
     --------
@@ -57,22 +77,26 @@ def value_and_grad(
     >>> def loss(w, b, x):
     ...     return ((w * x + b) ** 2).sum()
     >>> value_and_grad(loss)(2.0, 1.0, cr.tensor([1.0, 2.0]))
-    (tensor(34.), tensor(26.))
-    >>> value_and_grad(loss, ("w", "b"))(2.0, 1.0, cr.tensor([1.0, 2.0]))[1]
-    {'w': tensor(26.), 'b': tensor(16.)}
+    (34.0, 26.0)
+    >>> value_and_grad(loss, ("w", "b"))(2.0, cr.tensor(1.0), cr.tensor([1.0, 2.0]))[1]
+    {'w': 26.0, 'b': tensor(16.)}
     """
-    made = Made(value_and_grad, (function, argnums, has_aux), {})
+    made = Made(value_and_grad, (function, argnums, has_aux), settings_of("value_and_grad", unused))
     return _derivative(made, lambda value, grad: (value, grad))
 
 
 def grad(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the gradient of `function`.
 
     Parameters
     ----------
-    function, argnums, has_aux
+    function, argnums, has_aux, unused
         As for `value_and_grad`.
 
     Returns
@@ -84,17 +108,26 @@ def grad(
     --------
     >>> import chainrule as cr
     >>> grad(cr.sin)(0.0)
-    tensor(1.)
+    1.0
     >>> grad(grad(lambda x: x**3))(2.0)
-    tensor(12.)
+    12.0
     >>> grad(lambda p: (p["w"] * p["b"]).sum())({"w": cr.ones(2), "b": 3.0})
-    {'w': tensor([3., 3.]), 'b': tensor(2.)}
+    {'w': tensor([3., 3.]), 'b': 2.0}
+
+    SciPy's solvers take the gradient of a function of arrays:
+
+    >>> import numpy as np
+    >>> from scipy.optimize import minimize
+    >>> def f(x):
+    ...     return ((x - 1) ** 2).sum()
+    >>> minimize(f, np.zeros(2), jac=cr.grad(f)).x
+    array([1., 1.])
     """
 
     def without_value(value: Any, grad: Any) -> Any:
         return (grad, value[1]) if has_aux else grad
 
-    made = Made(grad, (function, argnums, has_aux), {})
+    made = Made(grad, (function, argnums, has_aux), settings_of("grad", unused))
     return _derivative(made, without_value)
 
 
@@ -105,9 +138,12 @@ def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., An
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = recorded_call(title, choice.call, choice.values)
-        grads = call.vjp(_scalar_cotangents(title, function, call, has_aux), retain_graph=False)
-        gradient = pytree.with_leaves(call.arguments, grads)
-        return form(call.value(), choice.like(gradient))
+        cotangents = _scalar_cotangents(title, function, call, has_aux)
+        found = call.grads(cotangents, retain_graph=False)
+        if made.kwargs and None in found:
+            raise_unused(title, choice, call, [g is not None for g in found])
+        grads = zeros_for_none(found, call.inputs)
+        return form(call.value_in_kind(), choice.like(call.like_arguments(grads)))
 
     return FunctionWrapper(derivative, function, made)
 
@@ -117,6 +153,8 @@ def _scalar_cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
     out, _ = split_aux(title, function, call.result, has_aux)
+    if pytree.node_type(out) is not None and len(parts := list(pytree.leaves(out))) == 1:
+        out = parts[0][1]  # of an object with labels
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
         got = f"a {type(out).__name__}"
         if isinstance(out, Tensor):
@@ -145,7 +183,8 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     Returns
     -------
     as `primals`
-        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed.
+        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed. Of
+        the kinds of the primals, as for `grad`.
 
     Raises
     ------
@@ -170,5 +209,5 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     gradient = grad(function, tuple(range(len(arguments))))
     call = recorded_call("hvp", lambda *xs: list(gradient(*xs)), arguments)
     product = call.vjp(directions("hvp", call.arguments, as_list(tangents)), retain_graph=False)
-    found = pytree.with_leaves(call.arguments, product)
+    found = call.like_arguments(product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

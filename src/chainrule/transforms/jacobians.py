@@ -13,7 +13,13 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
-from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.argnums import (
+    Argnums,
+    ArgnumSelection,
+    Unused,
+    raise_unused,
+    settings_of,
+)
 from chainrule.transforms.arguments import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap.vmap import vmap_for
@@ -27,6 +33,7 @@ def jacobian(
     has_aux: bool = False,
     *,
     mode: str | None = None,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `function`.
 
@@ -42,6 +49,8 @@ def jacobian(
     mode : "reverse", "forward" or None, default None
         One pass for each element of the outputs, or one for each element of the arguments; None
         chooses the smaller number.
+    unused : "zeros" or "raise", default "zeros"
+        The block of an argument that no output depends on: zeros, or an error with its name.
 
     Returns
     -------
@@ -49,12 +58,14 @@ def jacobian(
         Takes the arguments of `function`. For each tensor of the result, in its structure, it
         returns the structure of the argument (for several a tuple of these, or a dict if they were
         named) with blocks of the shape ``(*output.shape, *argument.shape)``. With `has_aux`, it
-        returns a pair of this and the auxiliary data.
+        returns a pair of this and the auxiliary data. Blocks have the kind of their argument, as
+        for `value_and_grad`, but no labels unless their shape is that of the argument.
 
     Raises
     ------
     AutogradError
-        If outputs (reverse mode) or arguments (forward mode) are complex.
+        If outputs (reverse mode) or arguments (forward mode) are complex, or with
+        ``unused="raise"`` nothing depends on an argument.
     ArgumentError, DTypeError
         If a call lacks a selected argument, one is of integers, or `mode` is something else.
     MissingRuleError
@@ -68,36 +79,42 @@ def jacobian(
             [3., 2.]])
     >>> def line(w, b):
     ...     return {"y": w * 2 + b}
-    >>> jacobian(line, ("w", "b"))(cr.tensor([1.0, 1.0]), 0.0)
+    >>> jacobian(line, ("w", "b"))(cr.tensor([1.0, 1.0]), cr.tensor(0.0))
     {'y': {'w': tensor([[2., 0.],
             [0., 2.]]), 'b': tensor([1., 1.])}}
     """
     if mode not in (None, "reverse", "forward"):
         raise ArgumentError(f'jacobian: mode is "reverse", "forward" or None, but got {mode!r}')
 
+    settings = settings_of("jacobian", unused)
+
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
         call = recorded_call("jacobian", choice.call, choice.values)
-        _, aux = split_aux("jacobian", function, call.value(), has_aux)
+        _, aux = split_aux("jacobian", function, call.value_in_kind(), has_aux)
         outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
+        if settings and not all(used := call.used(count)):
+            raise_unused("jacobian", choice, call, used)
         blocks = iter(_blocks(call, count, mode, function))
         found = pytree.map_leaves(
             outputs,
             lambda leaf: (
-                choice.like(pytree.with_leaves(call.arguments, next(blocks)))
-                if isinstance(leaf, Tensor)
-                else None
+                choice.like(call.like_arguments(next(blocks))) if isinstance(leaf, Tensor) else None
             ),
         )
         return (found, aux) if has_aux else found
 
-    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode})
+    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode, **settings})
     return FunctionWrapper(derivative, function, made)
 
 
 def hessian(
-    function: Callable[..., Any], argnums: Argnums = 0, *, mode: str | None = None
+    function: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    mode: str | None = None,
+    unused: Unused = "zeros",
 ) -> Callable[..., Any]:
     """Return the function that gives the Hessian of `function`: the Jacobian of its gradient.
 
@@ -109,6 +126,8 @@ def hessian(
         As for `jacobian`.
     mode : "reverse", "forward" or None, default None
         The mode in which the gradient is differentiated.
+    unused : "zeros" or "raise", default "zeros"
+        As for `grad`: what the function itself doesn't depend on.
 
     Returns
     -------
@@ -129,9 +148,9 @@ def hessian(
     tensor([[6., 4.],
             [4., 0.]])
     >>> hessian(lambda w, b: w * b * b, ("w", "b"))(2.0, 3.0)["w"]
-    {'w': tensor(0.), 'b': tensor(6.)}
+    {'w': 0.0, 'b': 6.0}
     """
-    return jacobian(grad(function, argnums), argnums, mode=mode)
+    return jacobian(grad(function, argnums, unused=unused), argnums, mode=mode)
 
 
 def _blocks(call: FunctionCall, count: int, mode: str | None, function: Any) -> list[list[Tensor]]:

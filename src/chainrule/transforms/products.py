@@ -13,6 +13,7 @@ from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.tensor import Tensor
 from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux
+from chainrule.transforms.kinds import in_kind
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -35,7 +36,8 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     -------
     (outputs, tangents)
         The result of `function`, and its derivative along `tangents` in the same structure: zeros
-        for outputs that don't depend on the primals, None for leaves that are not tensors.
+        for outputs that don't depend on the primals, None for leaves that are not tensors. Arrays
+        or numbers if all primals are, as for `value_and_grad`.
 
     Raises
     ------
@@ -57,11 +59,12 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     >>> value.item(), slope.item()
     (9.0, 6.0)
     >>> jvp(lambda p: p["w"] * 2 + p["b"], {"w": 3.0, "b": 2.0}, {"w": 1.0, "b": 0.0})
-    (tensor(8.), tensor(2.))
+    (8.0, 2.0)
     """
     call = recorded_call("jvp", function, as_list(primals))
     ts = directions("jvp", call.arguments, as_list(tangents))
-    return call.value(ts), call.like_result(call.jvp(ts), keep=False)
+    found = call.like_result(call.jvp(ts), keep=False)
+    return call.value_in_kind(ts), in_kind(call.kind, found)
 
 
 def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -78,7 +81,8 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     -------
     (outputs, jvp_fn)
         The result of `function`, and a function that takes a tangent for each primal, of its
-        structure and shapes, and returns the tangent of the outputs, J t.
+        structure and shapes, and returns the tangent of the outputs, J t. Both are arrays or
+        numbers if all primals are.
 
     Raises
     ------
@@ -95,16 +99,16 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> import chainrule as cr
     >>> value, jvp_fn = linearize(lambda x: x * x, 3.0)
     >>> value, jvp_fn(1.0), jvp_fn(0.5)
-    (tensor(9.), tensor(6.), tensor(3.))
+    (9.0, 6.0, 3.0)
     """
-    call = recorded_call("linearize", function, primals)
+    call = recorded_call("linearize", function, primals, copy=True)
 
     def jvp_fn(*tangents: Any) -> Any:
         ts = directions("linearize", call.arguments, list(tangents))
-        return call.like_result(call.jvp(ts), keep=False)
+        return in_kind(call.kind, call.like_result(call.jvp(ts), keep=False))
 
     made = Made(_linearized_again, (function, primals, _without_history(call)), {})
-    return call.value(), FunctionWrapper(jvp_fn, jvp_fn, made)
+    return call.value_in_kind(copy=True), FunctionWrapper(jvp_fn, jvp_fn, made)
 
 
 def _linearized_again(function: Any, primals: Any, wanted: Any) -> Any:
@@ -130,8 +134,8 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     -------
     (outputs, vjp_fn) or (outputs, vjp_fn, aux)
         The result of `function`, and a function that takes cotangents of its structure and shapes,
-        and returns gᵀJ in the structure of the primal, for several primals a tuple of these. It
-        can be called any number of times.
+        and returns gᵀJ in the structure and kind of the primal, for several primals a tuple of
+        these. It can be called any number of times.
 
     Raises
     ------
@@ -150,16 +154,16 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     >>> import chainrule as cr
     >>> value, vjp_fn = vjp(lambda x, y: {"sum": x + y, "product": x * y}, 3.0, 2.0)
     >>> value["product"], vjp_fn({"sum": 1.0, "product": 10.0})
-    (tensor(6.), (tensor(21.), tensor(31.)))
+    (6.0, (21.0, 31.0))
     """
-    call = recorded_call("vjp", function, primals)
+    call = recorded_call("vjp", function, primals, copy=True)
     outputs, _ = split_aux("vjp", function, call.result, has_aux)
-    values, aux = split_aux("vjp", function, call.value(), has_aux)
+    values, aux = split_aux("vjp", function, call.value_in_kind(copy=True), has_aux)
 
     def vjp_fn(cotangents: Any) -> Any:
         gs = directions("vjp", outputs, cotangents, back=True)
         rest = [None] * (len(call.outputs) - len(gs))
-        found = pytree.with_leaves(call.arguments, call.vjp([*gs, *rest]))
+        found = call.like_arguments(call.vjp([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
     made = Made(_pulled_back_again, (function, primals, has_aux, _without_history(call)), {})
@@ -189,7 +193,7 @@ def _check_same_value(title: str, wanted: Any, found: Any) -> None:
     for path, old, new in pytree.zip_leaves(wanted, found):
         if not isinstance(old, Tensor):
             continue
-        a, b = old.numpy(), new.detach().numpy()
+        a, b = old.numpy(), np.asarray(new.detach() if isinstance(new, Tensor) else new)
         eps = np.finfo(a.dtype).eps ** 0.5 if a.dtype.kind in "fc" else 0
         scale = np.abs(a[np.isfinite(a)]).max(initial=0) if a.dtype.kind in "fc" else 0
         if a.shape != b.shape or not np.allclose(a, b, eps, eps * scale, equal_nan=True):

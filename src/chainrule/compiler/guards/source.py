@@ -41,6 +41,14 @@ def _firsts(*arrays: Any) -> list[int]:
     return [storages.index(storage) for storage in storages]
 
 
+def _same_form(found: Any, wanted: Any) -> bool:
+    """Return whether a registered object has the same form; not if it can't be compared."""
+    try:
+        return bool(found == wanted)
+    except Exception:
+        return False
+
+
 _LONG_PATH = 100
 """Length in characters of a path that is given a name: each container lengthens it."""
 
@@ -135,6 +143,15 @@ class Guards:
                 self.require(f"{path} is {above[id(value)]}")
                 continue
             self.require(f"{path}.__class__ is {self.hold(type(value))}")
+            if (registered := pytree.node_type(value)) is not None:
+                above = {**above, id(value): path}
+                name = f"c{len(self.lines)}"
+                self.lines.append(f"{name} = {self.hold(registered.list_and_form)}({path})")
+                _, form = registered.list_and_form(value)
+                self.require(f"{self.hold(_same_form)}({name}[1], {self.hold(form)})")
+                items = [(f"{name}[0][{i}]", part, above) for i, (_, part) in enumerate(parts)]
+                stack += reversed(items)
+                continue
             if isinstance(value, dict):
                 form, keys = equality(list(value))
                 self.require(form.format(f"list({path})", self.hold(keys)))

@@ -120,6 +120,8 @@ def outlived_error() -> CompileError:
 class Symbol(ArrayProxy):
     """An array of known shape and dtype and unknown elements."""
 
+    is_visible = True
+
     __slots__ = (
         "__weakref__",
         "_base",
@@ -128,6 +130,7 @@ class Symbol(ArrayProxy):
         "_take",
         "_value",
         "_value_version",
+        "is_number",
         "layout",
         "maybe_view",
         "read_only",
@@ -148,7 +151,13 @@ class Symbol(ArrayProxy):
         self._base: Symbol | None = None
         self.writes = 0
         self.layout: Strides = c_strides(value.shape, value.dtype.itemsize) if c_order else None
-        self.maybe_view = self.read_only = False
+        self.maybe_view = self.read_only = self.is_number = False
+
+    def as_number(self) -> Symbol:
+        """Return a symbol that a function returns as a Python number."""
+        number = Symbol(self.value)
+        number.is_number = True
+        return number
 
     @classmethod
     def view_of(

@@ -15,8 +15,10 @@ from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
+from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
+from chainrule.transforms.kinds import common_kind, in_kind
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
 from chainrule.transforms.vmap.namespace import (
@@ -119,7 +121,8 @@ def vmap(
     -------
     callable
         Takes the arguments of `func` with one more dimension, and returns its results with one
-        more: equal to ``stack([func(x) for x in xs])``, computed all at once.
+        more: equal to ``stack([func(x) for x in xs])``, computed all at once. The results are
+        arrays if all mapped arguments are.
 
     Raises
     ------
@@ -170,14 +173,17 @@ def vmap(
             else (path, _as_tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
+        kind = common_kind(
+            [x for (_, x), dim in zip(pytree.leaves(args), given, strict=True) if dim is not None]
+        )
         outside = _CALLER.get()
         caller, function = outside or ("vmap", func)
         owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
         interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
         inside = iter(
             [
-                leaf if dim is None else batch_tensor(interpreter.level, leaf, dim % leaf.ndim)
-                for _, leaf, dim in leaves
+                leaf if dim is None else _example(interpreter.level, leaf, dim, given)
+                for (_, leaf, dim), (_, given) in zip(leaves, pytree.leaves(args), strict=True)
             ]
         )
 
@@ -198,7 +204,7 @@ def vmap(
             variables[_CALLER] = None
         result, outs = call_with(variables, interpreter.run, call)
         following = iter(_with_own_memory(outs, interpreter.level))
-        return pytree.map_leaves(result, lambda _: next(following))
+        return in_kind(kind, pytree.map_leaves(result, lambda _: next(following)))
 
     settings = {"strict": True} if strict else {}
     made = Made(vmap, (func, in_dims, out_dims, randomness), settings)
@@ -212,6 +218,12 @@ _CALLER: ContextVar[tuple[str, Any] | None] = ContextVar("chainrule vmap caller"
 def vmap_for(caller: str, function: Any, func: Callable[..., Any], *args: Any) -> Any:
     """Call a function mapped over its arguments, for a transform of a user's function."""
     return call_with({_CALLER: (caller, function)}, vmap(func), *args)
+
+
+def _example(level: Level, tensor: Tensor, dim: int, given: Any) -> Tensor:
+    """Return what the function gets: for an array, what behaves as NumPy's arrays."""
+    example = batch_tensor(level, tensor, dim % tensor.ndim)
+    return as_ndarrays(example) if behaves_as_array(given) else example
 
 
 def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:

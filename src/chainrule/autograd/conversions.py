@@ -1,0 +1,168 @@
+"""Conversions of tensors to numbers and arrays, which a running transform refuses.
+
+A number has no history: where a transform handed a tensor to its function, or the tensor depends
+on one that it did, a conversion would make the derivative silently wrong.
+"""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+import sys
+import warnings
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.location import user_frame, user_stack_level
+from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.node import Node, endpoint
+from chainrule.autograd.views import current_node
+from chainrule.errors import AutogradError
+
+if TYPE_CHECKING:
+    from chainrule.autograd.tensor import Tensor
+
+
+class DifferentiatedError(AutogradError):
+    """A conversion to a number that would make a derivative silently wrong."""
+
+
+class Running:
+    """A transform that is calling its function of `inputs`, and those around it."""
+
+    __slots__ = ("inputs", "outer")
+
+    def __init__(self) -> None:
+        self.inputs: list[Tensor] = []
+        self.outer = RUNNING.get()
+
+
+RUNNING: ContextVar[Running | None] = ContextVar("chainrule running transforms", default=None)
+
+
+def is_differentiated(tensor: Tensor) -> bool:
+    """Return whether a tensor depends on one that a running transform handed to its function."""
+    running, sources = RUNNING.get(), set[Node]()
+    while running is not None:
+        sources.update([endpoint(current_node(t))[0] for t in running.inputs])
+        running = running.outer
+    if not sources or not is_grad_enabled():
+        return False
+    earliest = min(node.seq for node in sources)
+    seen: set[Node] = set()
+    stack = [current_node(tensor)]
+    while stack:
+        edge = stack.pop()
+        if edge is None:
+            continue
+        node = endpoint(edge)[0]
+        if node in sources:
+            return True
+        if node.seq >= earliest and node not in seen:
+            seen.add(node)
+            stack.extend(node.edges)
+    return False
+
+
+def check_number(tensor: Tensor) -> None:
+    """Warn before Python reads the number of a tensor that requires grad, or raise.
+
+    The caller is a special method, such as ``__float__``.
+    """
+    if not tensor.requires_grad or not is_grad_enabled():
+        return
+    check_differentiated(tensor)
+    warnings.warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+        "behavior. Consider using tensor.detach() first, or item().",
+        UserWarning,
+        stacklevel=user_stack_level(),
+    )
+
+
+def check_differentiated(tensor: Tensor) -> None:
+    """Raise before a tensor becomes a number or an array, where a running transform needs it.
+
+    What to write instead follows from the line of the user.
+    """
+    if not is_differentiated(tensor):
+        return
+    frame = user_frame(sys._getframe(1))
+    attempt, found = ("this", "") if frame is None else _attempt(frame)
+    raise DifferentiatedError(
+        f"{attempt} makes a number of a Tensor that a running transform differentiates (grad(), "
+        "jacobian() or the like handed it to the function, or it depends on one): its gradient "
+        f"would be lost. {found or _FLOAT}. A constant on purpose is x.detach(), "
+        "or x.item()"
+    )
+
+
+_FLOAT = "Leave the conversion out: a Tensor of one element computes as a number does"
+_STORE = (
+    "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
+    "NumPy. Or make the array of its elements, numpy.stack([...])"
+)
+_STACK = "numpy.stack([...]) of Tensors keeps the gradient, x.clone() of one"
+_SCALE = "Scale a constant Tensor, value * chainrule.ones(shape)"
+_SPREAD = "Scale a constant one, start + (stop - start) * chainrule.linspace(0, 1, steps)"
+_DRAW = "Scale a standard draw, mean + std * chainrule.randn(shape)"
+_MENDS = {
+    name: mend
+    for names, mend in {
+        "float int complex": _FLOAT,
+        "array asarray asanyarray fromiter Series DataFrame": _STACK,
+        "tensor new_tensor scalar_tensor": _STACK,
+        "full full_like new_full": _SCALE,
+        "linspace logspace arange range": _SPREAD,
+        "normal": _DRAW,
+    }.items()
+    for name in names.split()
+}
+
+
+def _attempt(frame: FrameType) -> tuple[str, str]:
+    """Return the expression of the user that converts, and what to write in its place."""
+    text, operation = _expression(frame)
+    if operation == "STORE_SUBSCR":
+        return f"{text} = ...", _STORE
+    name = _called(text)
+    if name in _MENDS:
+        return text, _MENDS[name]
+    if name and callable(getattr(_tensor_class(), name, None)):
+        return text, f"Write chainrule.{name}, which is recorded"
+    return text or f"{frame.f_code.co_filename}:{frame.f_lineno}", ""
+
+
+def _called(text: str) -> str:
+    """Return the name of the function that an expression calls last; empty for no call."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if depth == 0:
+            break
+    found = re.search(r"(\w+)$", text[:at]) if text.endswith(")") else None
+    return found[1] if found else ""
+
+
+def _tensor_class() -> Any:
+    return sys.modules["chainrule.autograd.tensor"].Tensor
+
+
+def _expression(frame: FrameType) -> tuple[str, str]:
+    """Return the source of what a frame is executing, and the name of the instruction."""
+    code, at = frame.f_code, frame.f_lasti // 2
+    operation = ""
+    for instruction in dis.get_instructions(code):
+        if instruction.offset > frame.f_lasti:
+            break
+        operation = instruction.opname
+    line, last, start, end = list(code.co_positions())[at]
+    if line is None or start is None or end is None:
+        return "", operation
+    lines = [linecache.getline(code.co_filename, i) for i in range(line, (last or line) + 1)]
+    source = [each.encode() for each in lines]  # columns count bytes
+    source[-1] = source[-1][:end]
+    source[0] = source[0][start:]
+    return " ".join(part.decode(errors="replace").strip() for part in source), operation

@@ -1,0 +1,113 @@
+"""NumPy's namespace, whose arrays record what happens to them.
+
+``import chainrule.numpy as np`` in the place of ``import numpy as np``: arrays that `zeros`,
+`array`, `linspace` and the like return are differentiable, also when they are written to. All
+names are NumPy's; functions have NumPy's arguments and results.
+
+>>> import chainrule as cr
+>>> import chainrule.numpy as np
+>>> def trajectory(v):
+...     y = np.zeros(4)
+...     for i in range(1, 4):
+...         y[i] = y[i - 1] + v * 0.5**i
+...     return y[3]
+>>> cr.grad(trajectory)(2.0)
+0.875
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+import numpy as _numpy
+
+from chainrule.numpy.array_class import as_ndarrays as _as_ndarrays
+from chainrule.numpy.array_class import call as _call
+from chainrule.numpy.array_class import ndarray as ndarray
+from chainrule.numpy.grid import c_ as c_
+from chainrule.numpy.grid import ndenumerate as ndenumerate
+from chainrule.numpy.grid import r_ as r_
+from chainrule.numpy.grid import vectorize as vectorize
+
+_OWN = {"ndarray": ndarray, "c_": c_, "r_": r_, "ndenumerate": ndenumerate, "vectorize": vectorize}
+
+
+def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy whose arguments may be recorded arrays and lists of them."""
+
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        return _call(function, args, kwargs)
+
+    return update_wrapper(recording, function)
+
+
+class _Ufunc:
+    """A ufunc of NumPy: its calls and methods return recorded arrays."""
+
+    def __init__(self, ufunc: Any) -> None:
+        self.ufunc = ufunc
+        self.__name__ = ufunc.__name__
+        self.__doc__ = ufunc.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if value.__class__ in (list, tuple):
+                args = tuple([_call(_numpy.asarray, (x,), {}) for x in args])
+                break
+        return _as_ndarrays(self.ufunc(*args, **kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.ufunc, name)
+        return _recording_method(value) if name in _UFUNC_METHODS else value
+
+    def __repr__(self) -> str:
+        return repr(self.ufunc)
+
+
+_UFUNC_METHODS = frozenset(["reduce", "accumulate", "outer", "at", "reduceat"])
+
+
+def _recording_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: _as_ndarrays(method(*args, **kwargs))
+
+
+class _Module(types.ModuleType):
+    """A module of NumPy whose functions return recorded arrays."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = _of(getattr(self._module, name))
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+
+def _of(value: Any) -> Any:
+    """Return what stands for a name of NumPy's in this namespace."""
+    if isinstance(value, _numpy.ufunc):
+        return _Ufunc(value)
+    if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
+        return _Module(value)
+    if isinstance(value, type) or not callable(value):
+        return value
+    return _recording(value)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        modules = types.ModuleType
+        return [n for n in _numpy.__all__ if not isinstance(getattr(_numpy, n), modules)]
+    value = globals()[name] = _OWN[name] if name in _OWN else _of(getattr(_numpy, name))
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*dir(_numpy), *_OWN})

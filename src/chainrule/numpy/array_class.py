@@ -1,0 +1,590 @@
+"""The class `ndarray`: tensors with the methods and operators of NumPy's arrays."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd.inplace import in_place, view_in_place
+from chainrule.autograd.modes import DEFAULT, MODES
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import is_array, is_known, storage_of
+from chainrule.errors import AutogradError
+from chainrule.interop import array_function
+from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
+from chainrule.interop.table import NEW, RULES
+from chainrule.interrupts import P, T, call_with
+from chainrule.ops.indexing import set_at
+from chainrule.ops.inplace import set_imag, set_real
+from chainrule.ops.ufuncs import array_ufunc
+
+Array = Any
+
+__all__ = ["ndarray"]
+
+
+class ndarray(Tensor):
+    """An array that records what happens to it, with NumPy's methods and operators.
+
+    Made by the functions of `chainrule.numpy`, and handed to functions by transforms in the place
+    of NumPy's arrays. Results of operations on it are of this class, too, if they are real or
+    complex numbers; integers and truth values, which have no gradient, are NumPy's own arrays.
+    It is also a `Tensor`, with those methods that NumPy's arrays don't have.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> import chainrule.numpy as np
+    >>> def energy(v):
+    ...     dy = np.zeros(2)
+    ...     dy[0] = -2 * v[0]
+    ...     return (dy**2).sum() + v.std()
+    >>> cr.grad(energy)(np.array([1.0, 3.0]))
+    array([7.5, 0.5])
+    """
+
+    __slots__ = ()
+
+    is_carried = True
+
+    # --- NumPy's protocols ---
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        out = settings.pop("out", None)
+        if method == "at":
+            return _write_at(ufunc, *inputs)
+        if method != "reduceat":
+            inputs = tuple([_array_of_list(value) for value in inputs])
+        if not is_tracked(inputs, settings) and _are_known(inputs):
+            if out is not None:  # written to below, as the log of writes has to know
+                settings["out"] = tuple([None if t is None else np.copy(arrays_of(t)) for t in out])
+            results = getattr(ufunc, method)(*arrays_of(inputs), **arrays_of(settings))
+        else:
+            results = _recorded(self, ufunc, method, inputs, out, settings)
+        if results is NotImplemented or out is None:
+            return as_ndarrays(results)
+        return _written(ufunc, out, results)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return call(function, args, kwargs)
+
+    # --- attributes ---
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self._array.size)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return int(self._array.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return int(self._array.size * self._array.itemsize)
+
+    @property
+    def strides(self) -> Any:
+        """The bytes between neighbours in each dimension."""
+        return self._array.strides
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's information on the memory."""
+        return self._array.flags
+
+    @property
+    def base(self) -> Any:
+        """The array that this is a view of, or None."""
+        return self._base
+
+    @property
+    def flat(self) -> _Flat:
+        """The elements in C order: to iterate over, to read and to write by index."""
+        return _Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions; assigned to, the array is reshaped in place."""
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        view_in_place(self, "shape", lambda t: ops.reshape(t, shape))
+
+    @property
+    def real(self) -> Any:
+        """The real part; can be assigned to. That of complex numbers is a read-only copy."""
+        return self if self._array.dtype.kind == "f" else _part(np.real(self), self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        set_real(self, value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a read-only copy; can be assigned to."""
+        return _part(np.imag(self), self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        set_imag(self, value)
+
+    @property
+    def T(self) -> Any:
+        """The array with its dimensions in reversed order, a view."""
+        return np.transpose(self)
+
+    # --- items ---
+
+    def __getitem__(self, key: Any) -> Any:
+        if _parts:
+            _unlock(self)
+        result = Tensor.__getitem__(self, key)
+        if not result._array.ndim and _is_number(key):
+            # As in NumPy, a single element is a number and not a view.
+            result._view, result._array = None, result._array.copy()
+        return as_ndarrays(result)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if _parts:
+            _unlock(self)
+        set_at(self, key, _array_of_list(value))
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(len(self._array))])
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def item(self, *index: Any) -> Any:
+        """Return one element as a Python number."""
+        return self._array.item(*index)
+
+    # --- methods whose arguments are not those of NumPy's function ---
+
+    def reshape(self, *shape: Any, order: Any = "C") -> Any:  # type: ignore[override]
+        """Return the elements in another shape: a view if possible."""
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return a view with the dimensions in another order, reversed by default."""
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+    def astype(  # type: ignore[override] # NumPy's signature, as below
+        self,
+        dtype: Any,
+        order: Any = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        """Return the elements in another dtype."""
+        dtype = np.dtype(dtype)
+        if not np.can_cast(self.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule "
+                f"{casting!r}"
+            )
+        if dtype.kind not in "fc" and is_tracked(self) and is_known(self._array):
+            return self._array.astype(dtype)  # piecewise constant
+        return call(np.astype, (self, dtype), {"copy": copy})
+
+    def copy(self, order: Any = "C") -> Any:
+        """Return a copy, recorded."""
+        return as_ndarrays(ops.clone(self))
+
+    __copy__ = copy
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """Return the slices along an axis for which a condition holds."""
+        return np.compress(condition, self, axis, out)
+
+    def flatten(self, order: Any = "C") -> Any:  # type: ignore[override]
+        """Return a copy of one dimension."""
+        return np.copy(np.ravel(self, order))
+
+    def fill(self, value: Any) -> None:
+        """Write one value everywhere."""
+        self[...] = value
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:  # type: ignore[override]
+        """Sort the elements in place."""
+        self[...] = np.sort(self, axis, kind, order)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect") -> None:
+        """Partition the elements in place."""
+        self[...] = np.partition(self, kth, axis, kind)
+
+    def conj(self) -> Any:
+        """Return the complex conjugate."""
+        return np.conjugate(self)
+
+    conjugate = conj
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]
+        """Return another array of the same memory, in the same dtype."""
+        if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+            raise TypeError(
+                f"view() of an array that records takes its own dtype, {self.dtype}, alone: the "
+                "bits of a number have no derivative. Convert with .astype(dtype), or take "
+                ".detach().numpy().view(dtype)"
+            )
+        return self[...]
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """Return the bytes of the elements."""
+        return bytes(np.asarray(array_of(self)).tobytes(order))
+
+    def resize(self, *_: Any, **__: Any) -> NoReturn:
+        """Not available: the memory of an array that records has one size."""
+        raise TypeError(
+            "resize() changes the memory of an array, which its history refers to: "
+            "use a = np.resize(a, shape), or reshape()"
+        )
+
+    # --- operators, formatting ---
+
+    __hash__ = Tensor.__hash__
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return np.round(self, ndigits or 0)
+
+    def __divmod__(self, other: Any) -> Any:
+        return np.divmod(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return np.divmod(other, self)
+
+    def __repr__(self) -> str:
+        if not is_known(self._array):
+            return Tensor.__repr__(self)
+        text = repr(self._array)
+        if self.grad_fn is not None:
+            return f"{text[:-1]}, grad_fn={self.grad_fn})"
+        return f"{text[:-1]}, requires_grad=True)" if self.requires_grad else text
+
+    def __str__(self) -> str:
+        return str(self._array) if is_known(self._array) else Tensor.__repr__(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self.is_leaf:
+            copied = Tensor.__deepcopy__(self, memo)
+            copied.__class__ = type(self)
+            return copied
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, Tensor.__reduce_ex__(self, protocol)
+
+
+def _rebuild(rebuild: Any, args: Any) -> Any:
+    return as_ndarrays(rebuild(*args))
+
+
+def behaves_as_array(leaf: Any) -> bool:
+    """Return whether a function gets an `ndarray` in the place of this argument."""
+    return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
+
+
+# --- calls of NumPy's functions -------------------------------------------------------------------
+
+
+def call(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
+    tracked = is_tracked(args, kwargs)
+    known = _are_known((args, kwargs))
+    if function in RULES and (tracked or not known or _is_view_or_write(function)):
+        out = kwargs.get("out")
+        if out is not None:
+            kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        results = _in_float64(array_function, function, (), args, kwargs)
+        return as_ndarrays(results) if out is None else _written(function, out, results)
+    if function is np.isscalar:
+        return isinstance(args[0], Tensor) and not args[0].ndim
+    if (tracked and function not in _TEXTS) or (function in NEW and not known):
+        return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
+    return as_ndarrays(function(*arrays_of(args), **arrays_of(kwargs)))
+
+
+def _in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with NumPy's default dtype, which integers become in a quotient."""
+    modes = MODES.get() or DEFAULT
+    if modes.default_dtype == np.float64:
+        return function(*args, **kwargs)
+    return call_with({MODES: modes.changed(default_dtype=_FLOAT64)}, function, *args, **kwargs)
+
+
+_FLOAT64 = np.dtype(np.float64)
+_TEXTS = {np.format_float_positional, np.format_float_scientific}
+
+
+def as_ndarrays(results: Any) -> Any:
+    """Return results with their arrays as `ndarray`s, integers and truth values as NumPy's own."""
+    kind = results.__class__
+    if isinstance(results, Tensor):
+        array = results._array
+        if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
+            return array if array.ndim else array[()]
+        if kind is Tensor:
+            results.__class__ = ndarray
+        return results
+    if kind is np.ndarray:
+        if results.dtype.kind not in "fc":
+            return results
+        made = make(results, None)
+        made.__class__ = ndarray
+        return made
+    if kind in (tuple, list):
+        return kind([as_ndarrays(part) for part in results])
+    if isinstance(results, tuple) and hasattr(results, "_fields"):
+        return kind(*[as_ndarrays(part) for part in results])
+    return results
+
+
+_VIEWS_AND_WRITES = {
+    *(np.reshape, np.ravel, np.squeeze, np.transpose, np.rollaxis, np.moveaxis, np.swapaxes),
+    *(np.matrix_transpose, np.permute_dims, np.expand_dims, np.diagonal, np.linalg.diagonal),
+    *(np.broadcast_to, np.broadcast_arrays, np.atleast_1d, np.atleast_2d, np.atleast_3d),
+    *(np.flip, np.fliplr, np.flipud, np.rot90, np.split, np.array_split, np.hsplit, np.vsplit),
+    *(np.dsplit, np.unstack, np.real, np.imag, np.asarray, np.asanyarray, np.array),
+    *(np.ascontiguousarray, np.asfortranarray, np.require, np.diag, np.linalg.matrix_transpose),
+    *(np.put, np.place, np.putmask, np.put_along_axis, np.copyto, np.fill_diagonal),
+    *(np.lib.stride_tricks.sliding_window_view, np.astype, np.real_if_close, np.trim_zeros),
+}
+"""Functions whose result may share memory with an argument, or that write to one."""
+
+
+def _is_view_or_write(function: Any) -> bool:
+    return function in _VIEWS_AND_WRITES
+
+
+_parts: dict[int, tuple[Any, Any]] = {}
+"""By the identity of the array of a real or imaginary part: itself and its origin, weakly."""
+
+
+def _part(part: Any, origin: Tensor) -> Any:
+    """Return a real or imaginary part, to which writes are refused while its origin is there.
+
+    The part is a copy, so that they would not reach the origin.
+    """
+    array = part._array
+    if array.__class__ is np.ndarray:
+        array.flags.writeable = False
+        key, forget = id(array), _parts.pop
+        owner = weakref.ref(storage_of(origin._array))
+        _parts[key] = (weakref.ref(array, lambda _: forget(key, None)), owner)
+    return part
+
+
+def _unlock(tensor: Tensor) -> None:
+    """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin."""
+    array = tensor._array
+    part, origin = _parts.get(id(array), (None, None))
+    if part is not None and part() is array and origin() is None:
+        array.flags.writeable = True
+
+
+def _is_number(key: Any) -> bool:
+    """Return whether an index is made of integers."""
+    parts = key if key.__class__ is tuple else (key,)
+    return all([part.__class__ is int or isinstance(part, np.integer) for part in parts])
+
+
+def _are_known(values: Any) -> bool:
+    return all([is_known(tensor._array) for tensor in tensors_in(values)])
+
+
+def _array_of_list(value: Any) -> Any:
+    """Return a list of numbers and arrays as an array, recorded."""
+    return call(np.array, (value,), {}) if value.__class__ in (list, tuple) else value
+
+
+def _recorded(
+    x: ndarray, ufunc: Any, method: str, inputs: tuple[Any, ...], out: Any, settings: dict[str, Any]
+) -> Any:
+    """Return the result of a ufunc, recorded; NumPy's settings `dtype` and `where` are applied."""
+    dtype, where = settings.pop("dtype", None), settings.pop("where", True)
+    if dtype is not None:
+        inputs = tuple([call(np.asarray, (value, dtype), {}) for value in inputs])
+    if method == "reduceat":
+        return _reduceat(ufunc, *inputs, **settings)
+    if where is True or method != "__call__":
+        settings |= {} if where is True else {"where": where}
+        if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
+            return _in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
+        return array_ufunc(x, ufunc, method, *inputs, **settings)
+    # Elsewhere the ufunc may have no value: it isn't computed there.
+    inside = tuple([call(np.where, (where, value, 1), {}) for value in inputs])
+    result = array_ufunc(x, ufunc, method, *inside, **settings)
+    kept = 0.0 if out is None else out[0]
+    return call(np.where, (where, result, kept), {})
+
+
+def _reduceat(ufunc: Any, x: Any, indices: Any, axis: int = 0) -> Any:
+    starts = np.asarray(array_of(indices))
+    stops = np.append(starts[1:], x.shape[axis])
+    parts = [
+        ufunc.reduce(call(np.take, (x, np.arange(a, max(b, a + 1)), axis), {}), axis)
+        for a, b in zip(starts, stops, strict=True)
+    ]
+    return call(np.stack, (parts, axis), {})
+
+
+# --- results that are written to arrays -----------------------------------------------------------
+
+
+def _written(function: Any, out: Any, results: Any) -> Any:
+    """Write results to the arrays of the argument `out`, and return these."""
+    targets = out if isinstance(out, tuple) else (out,)
+    values = results if isinstance(results, tuple) else (results,)
+    for target, value in zip(targets, values, strict=True):
+        if isinstance(target, Tensor):
+            set_at(target, ..., tensor_of(value))
+        elif target is not None:
+            if is_tracked(value):
+                raise AutogradError(_lost(function, target))
+            target[...] = arrays_of(value)
+    kept = [v if t is None else t for t, v in zip(targets, values, strict=True)]
+    return kept[0] if len(kept) == 1 else tuple(kept)
+
+
+def _lost(function: Any, target: Any) -> str:
+    return (
+        f"numpy.{function.__name__}: its result depends on an array that requires grad, and the "
+        f"{type(target).__name__} that it would be written to records no gradient. Make that with "
+        "chainrule.numpy (import chainrule.numpy as np), or compute out of place: a = a + x in the "
+        "place of a += x"
+    )
+
+
+def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
+    """Do ``ufunc.at``: for `add` and `subtract`, repeated indices add up."""
+    if not isinstance(target, Tensor):
+        if is_tracked(values):
+            raise AutogradError(_lost(ufunc, target))
+        ufunc.at(target, arrays_of(indices), *arrays_of(values))
+    elif ufunc in (np.add, np.subtract) and values:
+        value = tensor_of(values[0])
+        value = ops.negative(value) if ufunc is np.subtract else value
+        key = indices if isinstance(indices, tuple) else (indices,)
+        in_place(target, f"{ufunc.__name__}.at", lambda t: ops.index_put(t, key, value, True))
+    elif is_tracked(target, values):
+        raise TypeError(
+            f"np.{ufunc.__name__}.at has no derivative rule in chainrule; np.add.at and "
+            "np.subtract.at have"
+        )
+    else:
+        result = np.array(target._array)
+        ufunc.at(result, arrays_of(indices), *arrays_of(values))
+        set_at(target, ..., make(result, None))
+
+
+# --- methods and operators that are functions of NumPy --------------------------------------------
+
+
+def _method(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(function, (self, *args), kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"Do `numpy.{name}`."
+    return method
+
+
+_METHODS = """
+    all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
+    nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"""
+
+for _name in _METHODS.split():
+    setattr(ndarray, _name, _method(_name))
+
+
+def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if other.__class__ in _DIRECT:  # without the cost of NumPy's protocol
+            return tensors(self, other)
+        return ufunc(self, other)
+
+    return operator
+
+
+def _comparison(ufunc: Any) -> Callable[[Any, Any], Any]:
+    return lambda self, other: ufunc(self, other)
+
+
+def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if other.__class__ in _DIRECT:
+            return tensors(self, other)
+        return ufunc(other, self)
+
+    return operator
+
+
+_DIRECT = frozenset([ndarray, float, int])
+
+
+def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not self._array.ndim:  # numbers are NumPy's scalars, which don't change
+            result = ufunc(self, other)
+            return result if isinstance(result, Tensor) else as_ndarrays(np.asarray(result))
+        if _parts:
+            _unlock(self)
+        return operator(self, _array_of_list(other))
+
+    return method
+
+
+_OPERATORS: dict[str, Any] = {
+    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide},
+    **{"floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul},
+}
+_COMPARISONS: dict[str, Any] = {
+    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less},
+    **{"le": np.less_equal, "gt": np.greater, "ge": np.greater_equal},
+}
+
+for _name, _ufunc in _COMPARISONS.items():
+    setattr(ndarray, f"__{_name}__", _comparison(_ufunc))
+for _name, _ufunc in _OPERATORS.items():
+    setattr(ndarray, f"__{_name}__", _operator(_ufunc, getattr(Tensor, f"__{_name}__")))
+    setattr(ndarray, f"__r{_name}__", _reflected(_ufunc, getattr(Tensor, f"__r{_name}__")))
+    if _name != "matmul":
+        setattr(ndarray, f"__i{_name}__", _in_place(_ufunc, getattr(Tensor, f"__i{_name}__")))
+
+
+class _Flat:
+    """The elements of an array in C order (`ndarray.flat`)."""
+
+    def __init__(self, array: ndarray) -> None:
+        self.base = array
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(np.ravel(self.base))
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.ravel(self.base)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        positions = np.arange(self.base.size)[key]
+        call(np.put, (self.base, positions, value), {})

@@ -1,0 +1,84 @@
+"""Names of NumPy's that are classes or objects, over recorded arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.numpy.array_class import as_ndarrays, call
+
+
+class _Concatenation:
+    """An object such as `numpy.r_`: indexed by arrays, numbers and slices, it joins them."""
+
+    def __init__(self, numpys: Any, *, columns: bool) -> None:
+        self._numpys, self._columns = numpys, columns
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if any([isinstance(part, str) for part in parts]):
+            return as_ndarrays(self._numpys[key])
+        arrays = [np.r_[part] if isinstance(part, slice) else part for part in parts]
+        if not self._columns:
+            return call(np.concatenate, ([call(np.atleast_1d, (a,), {}) for a in arrays],), {})
+        rows = [call(np.asarray, (a,), {}) for a in arrays]
+        at_least_two = [a if np.ndim(a) > 1 else call(np.reshape, (a, (-1, 1)), {}) for a in rows]
+        return call(np.concatenate, (at_least_two,), {"axis": -1})
+
+
+r_ = _Concatenation(np.r_, columns=False)
+c_ = _Concatenation(np.c_, columns=True)
+
+
+class ndenumerate:
+    """Pairs of the index and the element, in C order."""
+
+    def __init__(self, arr: Any) -> None:
+        self.arr = call(np.asarray, (arr,), {})
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, ...], Any]]:
+        return iter([(index, self.arr[index]) for index in np.ndindex(self.arr.shape)])
+
+
+class vectorize:
+    """A function of numbers, called for each element of its broadcast arguments.
+
+    The elements are arrays of no dimension, and what the function returns is stacked, recorded.
+    """
+
+    def __init__(
+        self,
+        pyfunc: Callable[..., Any],
+        otypes: Any = None,
+        doc: str | None = None,
+        excluded: Sequence[Any] | None = None,
+        cache: bool = False,
+        signature: str | None = None,
+    ) -> None:
+        if signature is not None:
+            raise TypeError(
+                "chainrule.numpy.vectorize takes no signature: map a function of arrays with "
+                "chainrule.vmap, or stack its results with np.stack"
+            )
+        self.pyfunc, self.otypes = pyfunc, otypes
+        self.excluded = set(excluded or ())
+        self.__doc__ = pyfunc.__doc__ if doc is None else doc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        taken = [i for i in range(len(args)) if i not in self.excluded]
+        arrays = call(np.broadcast_arrays, tuple([args[i] for i in taken]), {})
+        shape = arrays[0].shape
+        results = []
+        for index in np.ndindex(shape):
+            given = list(args)
+            for i, array in zip(taken, arrays, strict=True):
+                given[i] = array[index]
+            results.append(self.pyfunc(*given, **kwargs))
+        if results and isinstance(results[0], tuple):
+            return tuple([self._stacked(part, shape) for part in zip(*results, strict=True)])
+        return self._stacked(results, shape)
+
+    def _stacked(self, results: Sequence[Any], shape: tuple[int, ...]) -> Any:
+        return call(np.reshape, (call(np.array, (list(results),), {}), shape), {})

@@ -1,0 +1,113 @@
+"""Kinds of results: arrays for arrays, numbers for numbers, labelled data for labelled data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule import pytree
+from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_array
+from chainrule.numpy.array_class import as_ndarrays
+
+Kind = Callable[[Tensor], Any]
+
+
+def kind_of(leaf: Any) -> Kind:
+    """Return the function that gives a derivative by `leaf` in the kind that `leaf` has.
+
+    A result that depends on what an outer transform differentiates, or on a tensor that requires
+    grad, stays a tensor: its history would be lost.
+    """
+    if isinstance(leaf, Tensor):
+        return as_ndarrays if leaf.is_carried else _same
+    if is_array(leaf):
+        return _array
+    if isinstance(leaf, np.generic):
+        return _scalar
+    if isinstance(leaf, float | complex):
+        return _number
+    if (labels := _pandas_labels(leaf)) is not None:
+        return lambda t: labels(_array(t))
+    return _same
+
+
+def common_kind(leaves: Sequence[Any]) -> Kind:
+    """Return the function that gives a value of a function of `leaves` in their kind.
+
+    That is a tensor if one of them is a tensor, else a number if all are, else what NumPy gives.
+    """
+    kinds = {kind_of(leaf) for leaf in leaves if leaf is not None}
+    if not kinds or _same in kinds:
+        return _same
+    if as_ndarrays in kinds:
+        return as_ndarrays
+    return _number if kinds == {_number} else _scalar
+
+
+def in_kind(kind: Kind, tree: Any, *, copy: bool = False) -> Any:
+    """Return a tree with its tensors in a kind; `copy` arrays, if a graph still needs the memory.
+
+    Writes to a tensor are noticed, those to an array aren't.
+    """
+    if kind is _same:
+        return tree
+
+    def convert(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        return kind(leaf.clone() if copy and not leaf.requires_grad else leaf)
+
+    return pytree.map_leaves(tree, convert)
+
+
+def _same(t: Tensor) -> Any:
+    return t
+
+
+def _array(t: Tensor) -> Any:
+    """Return the array of a tensor without history."""
+    array = t._array
+    hidden = isinstance(array, ArrayProxy) and not array.is_visible
+    return t if hidden or t.requires_grad else array
+
+
+def _scalar(t: Tensor) -> Any:
+    """Return the array of a tensor without history, of one without dimensions the NumPy scalar."""
+    array = _array(t)
+    return array[()] if isinstance(array, np.ndarray) else array
+
+
+def _number(t: Tensor) -> Any:
+    """Return a tensor without history or dimensions as Python's number, another as an array."""
+    array = _array(t)
+    if array is t or array.ndim:
+        return array
+    return array.as_number() if isinstance(array, ArrayProxy) else array.item()
+
+
+def values_of(leaf: Any) -> Any:
+    """Return the array of a pandas object, Python's float or complex in double precision."""
+    if isinstance(leaf, float | complex) and not isinstance(leaf, np.generic):
+        return np.asarray(leaf)
+    return leaf if _pandas_labels(leaf) is None else leaf.to_numpy()
+
+
+def _pandas_labels(leaf: Any) -> Callable[[Any], Any] | None:
+    """Return the function that gives an array the labels of a pandas object; None for others."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(leaf, pandas.Series | pandas.DataFrame):
+        return None
+
+    def labelled(array: Any) -> Any:
+        if not isinstance(array, np.ndarray) or array.shape != leaf.shape:
+            return array
+        if array.ndim == 1:
+            return leaf._constructor(array, index=leaf.index, name=leaf.name)
+        return leaf._constructor(array, index=leaf.index, columns=leaf.columns)
+
+    return labelled
