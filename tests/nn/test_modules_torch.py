@@ -146,7 +146,11 @@ SHAPES = [
     case("UpsamplingBilinear2d", size=(5, 6), x=((1, 2, 3, 4),)),
     case("CosineSimilarity", x=((3, 4), (3, 4))),
     case("PairwiseDistance", keepdim=True, x=((3, 4), (3, 4))),
-    *(case(name, 0.3) for name in "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout".split()),
+    *(
+        case(name, 0.3, x=((2, 3, 2, 2),))
+        for name in "Dropout Dropout2d Dropout3d AlphaDropout".split()
+    ),
+    case("Dropout1d", inplace=True, x=((2, 3, 2),)),
     case("FeatureAlphaDropout", inplace=True),
     *(
         case(f"{kind}Pad{n}d", 1, *value, x=((2, 3, *(3,) * n),))
@@ -272,6 +276,10 @@ def run(layer: Any, library: Any, arrays: list[Any], each: Case) -> tuple[list[A
         library.tensor(a).requires_grad_(a.dtype.kind == "f" and (each.layer not in LABELED or not i))
         for i, a in enumerate(arrays)
     ]
+    if each.layer == "CTCLoss":  # PyTorch's gradient is that of its composition with log_softmax
+        inputs[0] = library.tensor(arrays[0]).requires_grad_()
+        layer, loss = lambda x, *rest: loss(x.log_softmax(-1), *rest), layer  # noqa: E731
+        layer.parameters = loss.parameters
     passed = [x.clone() if "inplace" in each.kwargs else x for x in inputs]
     found = outputs(layer(*passed))
     rng = np.random.default_rng(1)
@@ -283,6 +291,9 @@ def run(layer: Any, library: Any, arrays: list[Any], each: Case) -> tuple[list[A
     leaves = [*inputs, *layer.parameters()]
     return found, [None if t.grad is None else np.asarray(t.grad) for t in leaves]
 
+
+SINGLE = {"CELU", "Hardsigmoid"}
+"""Layers whose settings PyTorch rounds to float32."""
 
 LABELED = {c.layer for c in LOSSES if not all(isinstance(x, tuple) for x in c.inputs)} - {
     "CosineEmbeddingLoss"
@@ -297,6 +308,8 @@ def test_outputs_gradients_and_state_follow_pytorch(each: Case, dtype: str) -> N
     rng = np.random.default_rng(0)
     arrays = [draw(specification, rng, dtype) for specification in each.inputs]
     tolerance = 2e-5 if dtype == "float32" else 1e-10
+    if each.layer in SINGLE and dtype == "float64":
+        tolerance = 1e-7
     results = [run(layer, lib, arrays, each) for layer, lib in ((ours, cr), (theirs, torch))]
     assert len(results[0][0]) == len(results[1][0])
     for y, expected in zip(results[0][0], results[1][0], strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.shape import PairwiseDistance
 
 __all__ = [
     "BCELoss",
@@ -271,3 +272,7 @@ class TripletMarginWithDistanceLoss(FunctionLayer):
     margin: float = 1.0
     swap: bool = False
     reduction: str = "mean"
+
+    def _convert(self) -> None:
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()

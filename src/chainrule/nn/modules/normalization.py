@@ -32,6 +32,9 @@ __all__ = [
 class _Affine(Module):
     """A layer that may have a weight, ones at first, and a bias, zeros at first."""
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def _add_parameters(
         self,
         shape: tuple[int, ...],
@@ -67,7 +70,7 @@ class _ChannelNorm(_Affine):
         track_running_stats: bool,
         device: DeviceLike,
         dtype: DTypeLike,
-        bias: bool = True,
+        bias: bool,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -106,7 +109,8 @@ class _ChannelNorm(_Affine):
         """Return the settings."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -209,8 +213,10 @@ class _InstanceNorm(_ChannelNorm):
         track_running_stats: bool = False,
         device: DeviceLike = None,
         dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        settings = eps, momentum, affine, track_running_stats, device, dtype
+        settings = eps, momentum, affine, track_running_stats, device, dtype, bias
         super().__init__(num_features, *settings)
 
     def forward(self, input: Any) -> Tensor:
@@ -298,7 +304,10 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """Return the settings."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class LayerNorm(_Affine):
@@ -344,7 +353,8 @@ class LayerNorm(_Affine):
     def extra_repr(self) -> str:
         """Return the settings."""
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
