@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
-from chainrule.nn import functional, utils
+from chainrule.nn import functional as functional
+from chainrule.nn import utils as utils
 
 if TYPE_CHECKING:
     from chainrule.nn import init as init

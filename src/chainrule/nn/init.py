@@ -41,8 +41,16 @@ __all__ = [
 
 _GAINS: dict[str, float] = {
     **dict.fromkeys(
-        "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-        "sigmoid".split(),
+        [
+            "linear",
+            "conv1d",
+            "conv2d",
+            "conv3d",
+            "conv_transpose1d",
+            "conv_transpose2d",
+            "conv_transpose3d",
+            "sigmoid",
+        ],
         1.0,
     ),
     "tanh": 5 / 3,
@@ -391,7 +399,9 @@ def sparse_(
     tensor([3, 3])
     """
     if tensor.ndim != 2:
-        raise ShapeError(f"sparse_: Only tensors with 2 dimensions are supported, got {tensor.ndim}")
+        raise ShapeError(
+            f"sparse_: Only tensors with 2 dimensions are supported, got {tensor.ndim}"
+        )
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0.0, std, generator)
@@ -400,10 +410,19 @@ def sparse_(
     return tensor
 
 
-_FORMER = (
-    "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform "
-    "kaiming_normal orthogonal sparse"
-).split()
+_FORMER = [
+    "uniform",
+    "normal",
+    "constant",
+    "eye",
+    "dirac",
+    "xavier_uniform",
+    "xavier_normal",
+    "kaiming_uniform",
+    "kaiming_normal",
+    "orthogonal",
+    "sparse",
+]
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:

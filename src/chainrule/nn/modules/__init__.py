@@ -10,13 +10,13 @@ from chainrule.nn.modules.dropout import *
 from chainrule.nn.modules.embedding import *
 from chainrule.nn.modules.linear import *
 from chainrule.nn.modules.loss import *
+from chainrule.nn.modules.module import Module as Module
 from chainrule.nn.modules.normalization import *
 from chainrule.nn.modules.padding import *
 from chainrule.nn.modules.pooling import *
 from chainrule.nn.modules.rnn import *
 from chainrule.nn.modules.shape import *
 from chainrule.nn.modules.transformer import *
-from chainrule.nn.modules.module import Module as Module
 
 if not TYPE_CHECKING:  # as in `ops`
     __all__ = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import full
@@ -254,9 +252,9 @@ class RReLU(FunctionLayer):
     upper: float = 1 / 3
     inplace: bool = False
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, input: Operand) -> Tensor:
         """Return the function's value, with random slopes in training."""
-        return F.rrelu(*inputs, self.lower, self.upper, self.training, self.inplace)
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
 class PReLU(Module):

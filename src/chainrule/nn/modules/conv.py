@@ -157,7 +157,7 @@ class _Conv(_Convolution):
                 total = self.dilation[i] * (self.kernel_size[i] - 1)
                 around += [total // 2, total - total // 2]
             else:
-                around += [self.padding[i]] * 2  # type: ignore[list-item]
+                around += [self.padding[i]] * 2
         return around
 
     def forward(self, input: Operand) -> Tensor:
@@ -259,7 +259,9 @@ class _ConvTranspose(_Convolution):
             for i in range(self.ndim)
         )
         most = tuple(low + stride - 1 for low, stride in zip(least, self.stride, strict=True))
-        if any(not low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)):
+        if any(
+            not low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)
+        ):
             raise ArgumentError(
                 f"{type(self).__name__}: requested an output size of {wanted}, but valid sizes "
                 f"range from {least} to {most} (for an input of {tuple(input.shape)})"

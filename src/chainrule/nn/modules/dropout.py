@@ -50,7 +50,10 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Zero each channel of sequences with probability p, and scale the rest: see `nn.functional.dropout1d`."""
+    """Zero each channel of sequences with probability p, and scale the rest.
+
+    See `nn.functional.dropout1d`.
+    """
 
     function = F.dropout1d
     p: float = 0.5
@@ -58,7 +61,10 @@ class Dropout1d(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Zero each channel of images with probability p, and scale the rest: see `nn.functional.dropout2d`."""
+    """Zero each channel of images with probability p, and scale the rest.
+
+    See `nn.functional.dropout2d`.
+    """
 
     function = F.dropout2d
     p: float = 0.5
@@ -66,7 +72,10 @@ class Dropout2d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Zero each channel of volumes with probability p, and scale the rest: see `nn.functional.dropout3d`."""
+    """Zero each channel of volumes with probability p, and scale the rest.
+
+    See `nn.functional.dropout3d`.
+    """
 
     function = F.dropout3d
     p: float = 0.5
@@ -74,7 +83,10 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance of `SELU`'s outputs: see `nn.functional.alpha_dropout`."""
+    """Dropout that keeps mean and variance of `SELU`'s outputs.
+
+    See `nn.functional.alpha_dropout`.
+    """
 
     function = F.alpha_dropout
     p: float = 0.5

@@ -77,7 +77,8 @@ class _Table(Module):
                 f"{cls.__name__}: Embeddings parameter is expected to be 2-dimensional, got "
                 f"{list(embeddings.shape)}"
             )
-        layer = cls(*embeddings.shape, _weight=embeddings, **settings)
+        made: Any = cls
+        layer: T = made(*embeddings.shape, _weight=embeddings, **settings)
         layer.weight.requires_grad_(not freeze)
         return layer
 

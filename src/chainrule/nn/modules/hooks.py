@@ -35,7 +35,8 @@ class Hooks:
 
     def forward(self, kind: str) -> list[tuple[bool, Any]]:
         """Return the hooks of forward calls, each with whether it takes the keywords."""
-        plain, keyed = self._kinds.get(kind, {}), self._kinds.get(f"{kind}_kwargs", {})
+        plain: dict[int, Any] = self._kinds.get(kind, HookDict())
+        keyed: dict[int, Any] = self._kinds.get(f"{kind}_kwargs", HookDict())
         if not keyed:
             return [(False, hook) for hook in list(plain.values())]
         if not plain:

@@ -74,7 +74,10 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """Loss of pairs that are to be similar or not, by the cosine of their angle: see `nn.functional.cosine_embedding_loss`."""
+    """Loss of pairs that are to be similar or not, by the cosine of their angle.
+
+    See `nn.functional.cosine_embedding_loss`.
+    """
 
     function = F.cosine_embedding_loss
     margin: float = 0.0
@@ -105,7 +108,10 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """Loss of distances of pairs that are to be similar or not: see `nn.functional.hinge_embedding_loss`."""
+    """Loss of distances of pairs that are to be similar or not.
+
+    See `nn.functional.hinge_embedding_loss`.
+    """
 
     function = F.hinge_embedding_loss
     margin: float = 1.0
@@ -170,7 +176,10 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_Loss):
-    """Logistic loss of several classes per example: see `nn.functional.multilabel_soft_margin_loss`."""
+    """Logistic loss of several classes per example.
+
+    See `nn.functional.multilabel_soft_margin_loss`.
+    """
 
     function = F.multilabel_soft_margin_loss
     weight: Tensor | None = None
@@ -234,7 +243,10 @@ class SoftMarginLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """Loss of triplets: anchors nearer to negatives than to positives: see `nn.functional.triplet_margin_loss`."""
+    """Loss of triplets: anchors nearer to negatives than to positives.
+
+    See `nn.functional.triplet_margin_loss`.
+    """
 
     function = F.triplet_margin_loss
     margin: float = 1.0

@@ -15,6 +15,7 @@ from chainrule.nn.modules.hooks import GLOBAL_HOOKS, Hooks, call_with_hooks
 from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
 from chainrule.nn.modules.state import IncompatibleKeys, load_state, save_state
 from chainrule.nn.parameter import Parameter
+from chainrule.pytree import Stateful
 
 M = TypeVar("M", bound="Module")
 
@@ -27,7 +28,7 @@ def _no_forward(self: Module, *inputs: Any) -> Any:
     )
 
 
-class Module:
+class Module(Stateful):
     """The base class of layers and networks.
 
     A subclass makes its layers and parameters in ``__init__``, after ``super().__init__()``, and
@@ -480,10 +481,20 @@ class Module:
         """
         return load_state(self, state_dict, strict, assign)
 
+    def _tensors(self) -> dict[str, Any]:
+        # Leaves of this module have no history; within a transform, its tensors keep theirs.
+        named = self.named_parameters()
+        return {name: p.detach() if is_parameter(p) else p for name, p in named}
+
     def _replaced(
-        self, tensors: Mapping[str, Any], function: Callable[..., Any], tie_weights: bool = True
+        self,
+        tensors: Mapping[str, Any],
+        function: Callable[..., Any],
+        *args: Any,
+        tie_weights: bool = True,
+        **kwargs: Any,
     ) -> Any:
-        """Return ``function()``, called while members are replaced by other tensors."""
+        """Return what a function returns, called while members are replaced by other tensors."""
         places: dict[str, list[tuple[dict[str, Any], str]]] = {}
         same: dict[int, list[tuple[dict[str, Any], str]]] = {}
         for path, module in self.named_modules(remove_duplicate=False):
@@ -499,7 +510,7 @@ class Module:
             for key, value in tensors.items():
                 for owner, name in places[key]:
                     owner[name] = value
-            return function()
+            return function(*args, **kwargs)
 
         def restore() -> None:
             for owner, name, value in before:
@@ -629,7 +640,7 @@ def _destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, Any]:
 
 
 def _is_device(arg: Any) -> bool:
-    return hasattr(arg, "index") and hasattr(arg, "type") or str(arg).startswith(("cpu", "cuda"))
+    return (hasattr(arg, "index") and hasattr(arg, "type")) or str(arg).startswith(("cpu", "cuda"))
 
 
 def _indented(text: str) -> str:

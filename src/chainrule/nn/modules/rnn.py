@@ -40,7 +40,12 @@ def _gru(x: Tensor, h: Tensor, state: State) -> State:
     return (n + (x_z + h_z).sigmoid() * (state[0] - n),)
 
 
-_STEPS = {"RNN_TANH": (_rnn_tanh, 1), "RNN_RELU": (_rnn_relu, 1), "LSTM": (_lstm, 4), "GRU": (_gru, 3)}
+_STEPS = {
+    "RNN_TANH": (_rnn_tanh, 1),
+    "RNN_RELU": (_rnn_relu, 1),
+    "LSTM": (_lstm, 4),
+    "GRU": (_gru, 3),
+}
 """The update of each mode, from gates of input and of state, and the number of gates."""
 
 
@@ -113,6 +118,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             width = input_size if layer == 0 else state * len(self._directions)
             for suffix in self._directions:
+                shapes: dict[str, tuple[int, ...]]
                 shapes = {"weight_ih": (rows, width), "weight_hh": (rows, state)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule import ops
+from chainrule.autograd.tensor import Tensor
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
 
@@ -42,9 +43,9 @@ class Unflatten(FunctionLayer):
     dim: int
     unflattened_size: Sequence[int]
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """Return the input in its new shape."""
-        return ops.unflatten(*inputs, self.dim, self.unflattened_size)
+        return ops.unflatten(input, self.dim, self.unflattened_size)
 
 
 class Fold(FunctionLayer):

@@ -34,8 +34,6 @@ class IncompatibleKeys(NamedTuple):
             f"unexpected_keys={self.unexpected_keys})"
         )
 
-    __str__ = __repr__
-
 
 def save_state(module: Module, found: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the state of a module and those below it to a dict."""
@@ -84,8 +82,8 @@ class _Loading:
         if not isinstance(given, Tensor):
             if not hasattr(given, "__array__"):
                 self.errors.append(
-                    f"While copying the parameter named {key!r}, expected a Tensor or an array from "
-                    f"checkpoint but received {type(given).__name__}."
+                    f"While copying the parameter named {key!r}, expected a Tensor or an array "
+                    f"from checkpoint but received {type(given).__name__}."
                 )
                 return
             given = tensor_of(np.asarray(given.detach() if hasattr(given, "detach") else given))
@@ -102,13 +100,14 @@ class _Loading:
     def _extra(self, module: Module, key: str) -> None:
         has_extra = hasattr(module, "set_extra_state")
         if has_extra and key in self.state:
-            self.steps.append((module.set_extra_state, self.state[key]))
+            load: Any = module.set_extra_state  # type: ignore[attr-defined]  # of a subclass
+            self.steps.append((load, self.state[key]))
         elif has_extra:
             self.missing.append(key)
 
     def check_names(self, module: Module) -> None:
         """Find names of the state that no module has."""
-        known = set()
+        known: set[str] = set()
         for path, each in module.named_modules(remove_duplicate=False):
             dot = path + "." if path else ""
             known.update(dot + name for name, _ in [*each._of(PARAMETER), *each._of(BUFFER)])

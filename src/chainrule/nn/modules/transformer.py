@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from chainrule.arguments import DeviceLike, DTypeLike
 from chainrule.autograd.tensor import Tensor
@@ -79,6 +79,14 @@ class MultiheadAttention(Module):
     ((5, 2, 8), (2, 5, 5))
     """
 
+    in_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    q_proj_weight: Parameter | None
+    k_proj_weight: Parameter | None
+    v_proj_weight: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
+
     def __init__(
         self,
         embed_dim: int,
@@ -136,9 +144,9 @@ class MultiheadAttention(Module):
         weight, bias = self.in_proj_weight, self.in_proj_bias
         if weight is not None and query is key is value:
             return list(F.linear(query, weight, bias).chunk(3, -1))
-        apart = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+        apart: Any = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
         weights = apart if weight is None else weight.chunk(3)
-        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        biases: Any = (None,) * 3 if bias is None else bias.chunk(3)
         inputs = query, key, value
         return [F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
@@ -173,7 +181,9 @@ class MultiheadAttention(Module):
             A remark that `attn_mask` is causal, which is needed all the same.
         """
         if is_causal and attn_mask is None:
-            raise ArgumentError("MultiheadAttention: need attn_mask if specifying the is_causal hint")
+            raise ArgumentError(
+                "MultiheadAttention: need attn_mask if specifying the is_causal hint"
+            )
         batched = query.ndim == 3
         if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
             raise ShapeError(
@@ -186,15 +196,16 @@ class MultiheadAttention(Module):
         elif not self.batch_first:
             q, k, v = q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1)
         added = 0
-        if self.bias_k is not None:
+        if self.bias_k is not None and self.bias_v is not None:
             rows = self.bias_k.expand(k.shape[0], 1, -1), self.bias_v.expand(v.shape[0], 1, -1)
             k, v, added = cat([k, rows[0]], 1), cat([v, rows[1]], 1), added + 1
         if self.add_zero_attn:
             row = zeros(k.shape[0], 1, self.embed_dim, dtype=k.dtype, device=k.device)
             k, v, added = cat([k, row], 1), cat([v, row], 1), added + 1
         mask = self._mask(attn_mask, key_padding_mask, q, added)
-        result, weights = self._attend(*map(self._heads, (q, k, v)), mask, need_weights)
-        n, length, _ = q.shape
+        q, k, v = self._heads(q), self._heads(k), self._heads(v)
+        result, weights = self._attend(q, k, v, mask, need_weights)
+        n, _, length, _ = q.shape
         output = self.out_proj(result.transpose(1, 2).reshape(n, length, self.embed_dim))
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
@@ -281,7 +292,8 @@ class _Layer(Module):
         Of the parameters.
     """
 
-    attentions = ("self_attn",)
+    attentions: ClassVar[tuple[str, ...]] = ("self_attn",)
+    self_attn: MultiheadAttention
 
     def __init__(
         self,
@@ -321,8 +333,10 @@ class _Layer(Module):
         values = self.__dict__
         norm, dropout = values[f"norm{number}"], values[f"dropout{number}"]
         if self.norm_first:
-            return x + dropout(part(norm(x)))
-        return norm(x + dropout(part(x)))  # type: ignore[no-any-return]
+            result: Tensor = x + dropout(part(norm(x)))
+        else:
+            result = norm(x + dropout(part(x)))
+        return result
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         hidden = self.dropout(self.activation(self.linear1(x)))
@@ -359,6 +373,7 @@ class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, and a feed-forward network."""
 
     attentions = ("self_attn", "multihead_attn")
+    multihead_attn: MultiheadAttention
 
     def forward(
         self,
