@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.layers import CASES, LABELED, Case, draw, outputs
 
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule import nn
+from helpers.layers import CASES, LABELED, Case, draw, outputs
 
 
 class Net(nn.Module):
@@ -70,6 +70,8 @@ def test_gradients_of_layers_are_those_of_differences(each: Case) -> None:
         weights = dict(zip(names, values[len(free) :], strict=True))
         return tuple(outputs(cr.func.functional_call(layer, weights, tuple(given))))
 
+    if {"padding_idx", "scale_grad_by_freq"} & each.kwargs.keys():
+        pytest.skip("the gradient is not the derivative")
     points = [cr.tensor(arrays[i], requires_grad=True) for i in free]
     points += [p.detach().clone().requires_grad_() for p in layer.parameters()]
     if points:
@@ -152,8 +154,8 @@ def test_assignment_registers_replaces_and_removes() -> None:
         (lambda net: setattr(net, "offset", 3), TypeError, "as buffer 'offset'"),
         (lambda net: net.register_parameter("p", cr.ones(1)), TypeError, "nn.Parameter or None"),
         (lambda net: net.register_buffer("b", 3), TypeError, "Tensor or None required"),
-        (lambda net: net.register_buffer("a.b", None), KeyError, 'can\'t contain "."'),
-        (lambda net: net.register_buffer("", None), KeyError, "can't be empty"),
+        (lambda net: net.register_buffer("a.b", None), KeyError, "t contain"),
+        (lambda net: net.register_buffer("", None), KeyError, "t be empty"),
         (lambda net: net.register_buffer("note", None), KeyError, "'note' already exists"),
         (lambda net: net.add_module("x", 3), TypeError, "int is not a Module subclass"),
         (lambda net: net.get_parameter("hidden.typo"), AttributeError, "no parameter 'typo'"),
@@ -283,7 +285,7 @@ def test_forward_hooks_see_and_replace_arguments_and_outputs() -> None:
             lambda m, args, kwargs: (args or (kwargs["input"],), {}), with_kwargs=True, prepend=True
         ),
     ]
-    assert layer(input=cr.ones(3, 2)).tolist() == [[layer.bias.item() + 1]] * 3
+    assert (layer(input=cr.ones(3, 2)) == layer.bias + 1).all()
     assert seen == [0.0]
     for handle in handles:
         handle.remove()
@@ -303,8 +305,14 @@ def test_backward_hooks_see_and_replace_gradients() -> None:
     assert seen == [([[2.0, 2.0]], [[2.0]])]
     assert x.grad.tolist() == [[20.0, 20.0]]
     assert layer.weight.grad.tolist() == [[2.0, 2.0]]
-    layer(cr.ones(1, 2)).sum().backward()  # an input without gradient
-    assert layer.weight.grad.tolist() == [[4.0, 4.0]]
+
+
+def test_backward_hooks_get_none_for_inputs_without_gradient() -> None:
+    layer, seen = nn.Linear(2, 1, bias=False), []
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].tolist())))
+    layer(cr.ones(1, 2)).sum().backward()
+    assert seen == [((None,), [[1.0]])]
+    assert layer.weight.grad.tolist() == [[1.0, 1.0]]
 
 
 def test_hooks_of_state_dicts() -> None:
@@ -411,24 +419,18 @@ def test_a_training_step_compiles_and_updates_state_in_place() -> None:
     eager, other = Net(), Net()
     other.load_state_dict(eager.state_dict())
     x, y = inputs(6, 3), inputs(6, 3)
-    traced = 0
 
     def step_of(net: Net) -> Any:
         optimizer = cr.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
         def step(x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
-            nonlocal_count(net)
             optimizer.zero_grad()
             loss = F.mse_loss(net(x), y)
             loss.backward()
             optimizer.step()
-            return loss
+            return loss.detach()
 
         return step
-
-    def nonlocal_count(net: Net) -> None:
-        nonlocal traced
-        traced += net is other
 
     step, compiled = step_of(eager), cr.compile(step_of(other))
     for _ in range(6):
@@ -436,6 +438,7 @@ def test_a_training_step_compiles_and_updates_state_in_place() -> None:
     for name, value in eager.state_dict().items():
         np.testing.assert_allclose(other.state_dict()[name].numpy(), value.numpy(), atol=1e-5)
     assert other.norm.num_batches_tracked.item() == 6
+    assert len(compiled.signatures) <= 2  # without momentum buffers, and with them
     other.eval()
     compiled(x, y)  # the mode is looked at
     assert other.norm.num_batches_tracked.item() == 6

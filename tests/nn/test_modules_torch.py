@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.layers import CASES, LABELED, Case, draw, outputs
 
 import chainrule as cr
+from helpers.layers import CASES, LABELED, Case, draw, outputs
 
 torch = pytest.importorskip("torch")
 

@@ -20,7 +20,7 @@ else:  # type checkers would accept every name
             return import_module(f"{__name__}.{name}")
         if name == "__all__":
             modules = import_module(f"{__name__}.modules")
-            return ["Parameter", "functional", "init", "utils", *modules.__all__]
+            return ["Parameter", "functional", "utils", *modules.__all__]
         if name == "Parameter" or name[:1].isupper():
             layers = import_module(f"{__name__}.modules")
             parameters = import_module(f"{__name__}.parameter")
@@ -28,4 +28,4 @@ else:  # type checkers would accept every name
                 globals().update({each: getattr(module, each) for each in module.__all__})
             if name in globals():
                 return globals()[name]
-        raise missing(__name__, name, functional.__all__)
+        raise missing(__name__, name)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """The hooks of a module, by kind."""
+    """The hooks of a module, by kind; those of calls are pairs (takes keywords, hook)."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, HookDict] = {}
 
-    def add(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def add(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Register a hook, after or before the others."""
         hooks = self._kinds.setdefault(kind, HookDict())
         others = dict(hooks) if prepend else {}
@@ -32,18 +32,6 @@ class Hooks:
     def of(self, *kinds: str) -> list[Any]:
         """Return the hooks of some kinds, in the order of registration."""
         return [hook for kind in kinds for hook in list(self._kinds.get(kind, {}).values())]
-
-    def forward(self, kind: str) -> list[tuple[bool, Any]]:
-        """Return the hooks of forward calls, each with whether it takes the keywords."""
-        plain: dict[int, Any] = self._kinds.get(kind, HookDict())
-        keyed: dict[int, Any] = self._kinds.get(f"{kind}_kwargs", HookDict())
-        if not keyed:
-            return [(False, hook) for hook in list(plain.values())]
-        if not plain:
-            return [(True, hook) for hook in list(keyed.values())]
-        both = [(key, False, hook) for key, hook in plain.items()]
-        both += [(key, True, hook) for key, hook in keyed.items()]
-        return [(takes, hook) for _, takes, hook in sorted(both, key=lambda each: each[0])]
 
     @property
     def any(self) -> bool:
@@ -60,7 +48,7 @@ def call_with_hooks(
 ) -> Any:
     """Return what `forward` returns, between the hooks of a module."""
     own = module._hooks or Hooks()
-    for takes_kwargs, hook in [*GLOBAL_HOOKS.forward("pre"), *own.forward("pre")]:
+    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("pre"), *own.of("pre")]:
         changed = hook(module, args, kwargs) if takes_kwargs else hook(module, args)
         if changed is None:
             continue
@@ -79,7 +67,7 @@ def call_with_hooks(
     if watch:
         args = watch.inputs(args)
     result = forward(*args, **kwargs)
-    for takes_kwargs, hook in [*GLOBAL_HOOKS.forward("post"), *own.forward("post")]:
+    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("post"), *own.of("post")]:
         changed = hook(module, args, kwargs, result) if takes_kwargs else hook(module, args, result)
         result = result if changed is None else changed
     return watch.outputs(result) if watch else result

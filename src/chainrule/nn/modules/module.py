@@ -361,7 +361,7 @@ class Module(Stateful):
             for _, parameter in module._of(PARAMETER):
                 with no_grad():
                     values = fn(parameter)._array
-                    grad = parameter._grad and fn(parameter._grad)
+                    grad = None if parameter._grad is None else fn(parameter._grad)
                 parameter._array, parameter._grad = values, grad
             for name, buffer in module._of(*BUFFERS):
                 with no_grad():
@@ -520,7 +520,7 @@ class Module(Stateful):
 
     # --- hooks ---
 
-    def _hook(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def _hook(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
         if self._hooks is None:
             self._hooks = Hooks()
         return self._hooks.add(kind, hook, prepend)
@@ -529,7 +529,7 @@ class Module(Stateful):
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args)`` before `forward`; it may return other arguments."""
-        return self._hook("pre_kwargs" if with_kwargs else "pre", hook, prepend)
+        return self._hook("pre", (with_kwargs, hook), prepend)
 
     def register_forward_hook(
         self,
@@ -542,7 +542,7 @@ class Module(Stateful):
         """Call ``hook(module, args, output)`` after `forward`; it may return another output."""
         if always_call:
             raise NotImplementedError("always_call=True is not supported: catch the error instead")
-        return self._hook("post_kwargs" if with_kwargs else "post", hook, prepend)
+        return self._hook("post", (with_kwargs, hook), prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
