@@ -442,3 +442,27 @@ def test_a_training_step_compiles_and_updates_state_in_place() -> None:
     other.eval()
     compiled(x, y)  # the mode is looked at
     assert other.norm.num_batches_tracked.item() == 6
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_a_step_of_a_recurrent_layer_compiles_to_a_loop_of_any_length(kind: str) -> None:
+    layer = getattr(nn, kind)(3, 4, 2, bidirectional=True)
+    other = copy.deepcopy(layer)
+    x = inputs(40, 2, 3)
+
+    def step_of(layer: nn.Module) -> Any:
+        optimizer = cr.optim.SGD(layer.parameters(), lr=0.1)
+
+        def step(x: cr.Tensor) -> cr.Tensor:
+            optimizer.zero_grad()
+            loss = (layer(x)[0] ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    step, compiled = step_of(layer), cr.compile(step_of(other))
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(x).item(), step(x).item(), rtol=1e-4)
+    assert compiled.source.count("\n") < 400

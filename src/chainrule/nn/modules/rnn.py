@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from chainrule.arguments import DeviceLike, DTypeLike
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
+from chainrule.control_flow import scan
 from chainrule.creation import empty, zeros
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
@@ -212,14 +214,23 @@ class RNNBase(Module):
         step, _ = _STEPS[self.mode]
         weight, bias = values[f"weight_hh{name}"], values.get(f"bias_hh{name}")
         projection = values.get(f"weight_hr{name}")
-        inputs = F.linear(x, values[f"weight_ih{name}"], values.get(f"bias_ih{name}")).unbind(0)
-        outputs = []
-        for gates in reversed(inputs) if backwards else inputs:
+        inputs = F.linear(x, values[f"weight_ih{name}"], values.get(f"bias_ih{name}"))
+
+        def advance(state: State, gates: Tensor) -> tuple[State, Tensor]:
             state = step(gates, F.linear(state[0], weight, bias), state)
             if projection is not None:
                 state = (F.linear(state[0], projection), *state[1:])
-            outputs.append(state[0])
-        return stack(outputs[::-1] if backwards else outputs), state
+            return state, state[0]
+
+        if not is_known(inputs._array):  # a loop of the compiled program, whatever the length
+            last, outputs = scan(advance, state, inputs, reverse=backwards)
+            return outputs, last
+        steps = inputs.unbind(0)
+        collected = []
+        for gates in reversed(steps) if backwards else steps:
+            state, output = advance(state, gates)
+            collected.append(output)
+        return stack(collected[::-1] if backwards else collected), state
 
     def extra_repr(self) -> str:
         """Return the sizes, and the settings that aren't the usual ones."""
