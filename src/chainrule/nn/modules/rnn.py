@@ -14,6 +14,7 @@ from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.linear import draw_uniform
 from chainrule.nn.modules.module import Module
+from chainrule.nn.modules.recurrence import Recurrence, fits
 from chainrule.nn.parameter import Parameter
 from chainrule.ops import cat, stack
 
@@ -222,6 +223,19 @@ class RNNBase(Module):
                 state = (F.linear(state[0], projection), *state[1:])
             return state, state[0]
 
+        fused = self.mode in ("LSTM", "GRU") and projection is None and bias is not None
+        if fused and len(inputs) and fits(inputs, weight, bias, *state):
+
+            def loop(gates: Tensor, weight: Tensor, bias: Tensor, *state: Tensor) -> State:
+                collected = []
+                for each in gates.unbind(0):
+                    state = step(each, F.linear(state[0], weight, bias), state)
+                    collected.append(state[0])
+                return stack(collected), *state
+
+            inputs = inputs.flip(0) if backwards else inputs
+            outputs, *last = Recurrence.apply(loop, self.mode, inputs, weight, bias, *state)
+            return outputs.flip(0) if backwards else outputs, tuple(last)
         if not is_known(inputs._array):  # a loop of the compiled program, whatever the length
             last, outputs = scan(advance, state, inputs, reverse=backwards)
             return outputs, last
