@@ -465,3 +465,26 @@ def test_a_step_of_a_recurrent_layer_compiles_to_a_loop_of_any_length(kind: str)
     step, compiled = step_of(layer), cr.compile(step_of(other))
     for _ in range(2):
         np.testing.assert_allclose(compiled(x).item(), step(x).item(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_fused_recurrences_have_all_derivatives(kind: str) -> None:
+    layer = getattr(nn, kind)(2, 3).double()
+    x = cr.randn(3, 2, 2, dtype=cr.float64)
+    weights = {name: p.detach() for name, p in layer.named_parameters()}
+
+    def run(x: cr.Tensor, *values: cr.Tensor) -> Any:
+        named = dict(zip(weights, values, strict=True))
+        return tuple(outputs(cr.func.functional_call(layer, named, (x,))))
+
+    points = [p.clone().requires_grad_() for p in (x, *weights.values())]
+    assert cr.gradcheck(run, points, check_forward_ad=True)
+    assert cr.gradgradcheck(run, points)
+    batch = cr.randn(4, 3, 2, 2, dtype=cr.float64)
+    mapped = cr.vmap(lambda x: layer(x)[0])(batch)
+    expected = cr.stack([layer(x)[0] for x in batch])
+    np.testing.assert_allclose(mapped.detach().numpy(), expected.detach().numpy(), rtol=1e-10)
+    layer.requires_grad_(False)
+    points[0].grad = None
+    layer(points[0])[0].sum().backward()
+    assert points[0].grad is not None

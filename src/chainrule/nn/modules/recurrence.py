@@ -67,22 +67,22 @@ class Recurrence(Function):
 def _lstm(gates: Array, weight: Array, bias: Array, h: Array, c: Array) -> Any:
     length, n, width = gates.shape
     size = width // 4
+    half = np.full(width, 0.5, gates.dtype)  # sigmoid(x) = (1 + tanh(x / 2)) / 2
+    half[2 * size : 3 * size] = 1
+    rest = 1 - half
     acts = gates + bias
+    acts *= half
     hs = np.empty((length + 1, n, size), gates.dtype)
     cs, tanhs = np.empty_like(hs), np.empty_like(hs[1:])
     hs[0], cs[0] = h, c
-    transposed = np.ascontiguousarray(weight.T)
-    cell = slice(2 * size, 3 * size)
+    transposed = np.ascontiguousarray((weight * half[:, None]).T)
     for t in range(length):
         a = acts[t]
         a += hs[t] @ transposed
-        g = np.tanh(a[:, cell])
-        # sigmoid(x) = (1 + tanh(x / 2)) / 2
-        a *= 0.5
         np.tanh(a, out=a)
-        a += 1
-        a *= 0.5
-        a[:, cell] = g
+        a *= half
+        a += rest
+        g = a[:, 2 * size : 3 * size]
         i, f, o = a[:, :size], a[:, size : 2 * size], a[:, 3 * size :]
         c = np.multiply(f, cs[t], out=cs[t + 1])
         c += i * g
@@ -92,22 +92,25 @@ def _lstm(gates: Array, weight: Array, bias: Array, h: Array, c: Array) -> Any:
 
 def _lstm_backward(weight: Array, kept: Any, d_out: Array, d_h: Array, d_c: Array) -> Any:
     acts, hs, cs, tanhs = kept
-    size = hs.shape[-1]
-    grads = np.empty_like(acts)
+    length, n, size = tanhs.shape
+    i, f, g, o = (acts[..., k * size : (k + 1) * size] for k in range(4))
+    # The derivatives of all steps by dc, and by dh for o: the loop multiplies by these.
+    grads = acts - acts * acts
+    by_gate = grads.reshape(length, n, 4, size)
+    by_gate[:, :, 0] *= g
+    by_gate[:, :, 1] *= cs[:-1]
+    np.multiply(i, 1 - g * g, out=by_gate[:, :, 2])
+    by_gate[:, :, 3] *= tanhs
+    slopes = o * (1 - tanhs * tanhs)
     dh, dc = d_h, d_c
-    for t in reversed(range(len(acts))):
-        a, tanh, grad = acts[t], tanhs[t], grads[t]
-        i, f, g, o = (a[:, k * size : (k + 1) * size] for k in range(4))
+    for t in reversed(range(length)):
         dh = dh + d_out[t]
-        dc = dc + dh * o * (1 - tanh * tanh)
-        np.multiply(dc, g, out=grad[:, :size])
-        np.multiply(dc, cs[t], out=grad[:, size : 2 * size])
-        np.multiply(dh, tanh, out=grad[:, 3 * size :])
-        slopes = a - a * a
-        grad *= slopes
-        np.multiply(dc, i * (1 - g * g), out=grad[:, 2 * size : 3 * size])
-        dh = grad @ weight
-        dc = dc * f
+        dc = dc + dh * slopes[t]
+        grad = by_gate[t]
+        grad[:, :3] *= dc[:, None]
+        grad[:, 3] *= dh
+        dh = grads[t] @ weight
+        dc = dc * f[t]
     return grads, *_sums(grads, hs), dh, dc
 
 

@@ -213,7 +213,8 @@ class RNNBase(Module):
         """Run one layer in one direction: return its outputs and last state."""
         values = self.__dict__
         step, _ = _STEPS[self.mode]
-        weight, bias = values[f"weight_hh{name}"], values.get(f"bias_hh{name}")
+        weight: Tensor = values[f"weight_hh{name}"]
+        bias: Any = values.get(f"bias_hh{name}")
         projection = values.get(f"weight_hr{name}")
         inputs = F.linear(x, values[f"weight_ih{name}"], values.get(f"bias_ih{name}"))
 
