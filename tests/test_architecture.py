@@ -134,7 +134,6 @@ MAX_CODE_LINES = 400
 MIN_CODE_LINES_OF_ONE_IMPORTER = 40
 
 SMALL = {
-    "chainrule.nn.linear": "a public class: cr.nn.Linear",
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
 }
 """Small modules with one importer, and why they stay modules."""
@@ -178,12 +177,19 @@ SHARED_BASENAMES = {
         _LAYERS,
     ),
     "arguments": "validation of the arguments of a package's functions",
+    **dict.fromkeys(
+        ["dropout", "embedding", "normalization", "padding"],
+        "one subject in two layers: functions of nn.functional, and modules of nn",
+    ),
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
+    "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",
+    "module": "modules: the class nn.Module, and the text of an exported Python module",
     "namespace": "array operations: on tensors, on symbols and on batched arrays",
     "operands": "conversion of operands: of the recorders, and of NumPy's functions",
     "run": "the running call: of a trace, and of generated code",
+    "state": "state: of a module, to save and load, and around a verified call",
     "table": "the table of a package: of eager kernels, and of NumPy's functions",
     "trace": "traces: of a compiled function, and of the body of a loop",
     "views": "views: the engine's records of them, and the public functions that make them",

@@ -69,7 +69,8 @@ class Network:
         return [*self.hidden.parameters(), *self.output.parameters()]
 
     def __call__(self, images: Tensor) -> Tensor:
-        return self.output(relu(self.hidden(images)))
+        logits: Tensor = self.output(relu(self.hidden(images)))
+        return logits
 
 
 class Progress(NamedTuple):

@@ -19,6 +19,7 @@ _FORMER_MODULES = {
         "compiler": "compiler.exporting",
         "fft": "fft.along fft.frequencies fft.planes fft.several",
         "linalg": "linalg.ranks linalg.systems linalg.triangular",
+        "nn.modules.linear": "nn.linear",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
             nn.functional.binary nn.functional.channel_norms nn.functional.choices

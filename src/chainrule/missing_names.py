@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 _INSTEAD = {
     "chainrule": {
         "bfloat16": "NumPy has no such numbers. Use float32, or float16 for 16 bits with fewer "
@@ -59,24 +57,11 @@ _INSTEAD = {
         "amp": "convert what shall be in lower precision, with .half()",
     },
     "chainrule.nn": {
-        "Module Sequential ModuleList ModuleDict ParameterList ParameterDict": "a network is a "
-        "function of its parameters, or a class of your own that keeps them in a list, for "
-        "cr.optim; layers other than nn.Linear are functions of nn.functional",
-        "Parameter": "a parameter is a leaf that requires grad: values.requires_grad_()",
-        "init": "tensors fill themselves, under no_grad(): w.uniform_(-a, a), w.normal_(0, std), "
-        "b.zero_()",
-        "RNN RNNCell LSTM LSTMCell GRU GRUCell": "write the cell with nn.functional.linear, tanh() "
-        "and sigmoid(), and loop in Python, or with cr.scan",
-        "MultiheadAttention Transformer TransformerEncoder TransformerEncoderLayer "
-        "TransformerDecoder TransformerDecoderLayer": "compose it of nn.Linear and "
-        "nn.functional.scaled_dot_product_attention",
-        "BCELoss": "say nn.functional.binary_cross_entropy(input, target)",
-        "BCEWithLogitsLoss": "say nn.functional.binary_cross_entropy_with_logits(input, target)",
-        "Flatten Unflatten": "tensors have it as a method",
-        "ZeroPad1d ZeroPad2d ConstantPad1d ConstantPad2d ReflectionPad1d ReflectionPad2d "
-        "ReplicationPad1d ReplicationPad2d": "call nn.functional.pad",
-        "Identity": "leave it out",
-        "DataParallel": "a process computes alone",
+        "DataParallel SyncBatchNorm": "a process computes alone",
+        "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyBatchNorm1d LazyBatchNorm2d "
+        "LazyBatchNorm3d": "give the layer without Lazy its input size",
+        "FractionalMaxPool2d FractionalMaxPool3d": "say nn.AdaptiveMaxPool2d, whose windows are "
+        "not random",
     },
     "chainrule.optim": {
         "LBFGS": "scipy.optimize.minimize(..., jac=True, method='L-BFGS-B') takes the loss and "
@@ -103,30 +88,8 @@ _MENDS = {
 }
 
 
-def missing(module: str, name: str, functions: Iterable[str] = ()) -> AttributeError:
-    """Return the error for a missing name of a module; `functions` are those of `nn.functional`."""
-    mend = _MENDS.get((module, name)) or _as_function(name, functions)
+def missing(module: str, name: str) -> AttributeError:
+    """Return the error for a missing name of a module."""
+    mend = _MENDS.get((module, name))
     lacks = f"module {module!r} has no attribute {name!r}"
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
-
-
-def _as_function(layer: str, functions: Iterable[str]) -> str:
-    """Return advice on the function behind a class like `Conv2d`, `MSELoss` or `BatchNorm1d`."""
-    if not layer[:1].isupper():
-        return ""
-    plain = layer.lower()
-    known = {function.replace("_", ""): function for function in functions if function[-1] != "_"}
-    for spelling in (plain, plain.removesuffix("loss"), plain.rstrip("123d")):
-        if spelling in known:
-            function = known[spelling]
-            with_weights = ", on weights that you keep" if function in _WITH_WEIGHTS else ""
-            return f"call nn.functional.{function}{with_weights}"
-    return ""
-
-
-_WITH_WEIGHTS = {
-    *(f"conv{n}d" for n in (1, 2, 3)),
-    *(f"conv_transpose{n}d" for n in (1, 2, 3)),
-    *(f"{of}_norm" for of in ("batch", "layer", "group", "instance", "rms")),
-    *("embedding", "embedding_bag", "bilinear", "prelu"),
-}

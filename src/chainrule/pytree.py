@@ -234,3 +234,20 @@ def zip_leaves(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any
             continue
         above |= {id(node)}
         stack += [(path + step, part, found[step], above) for step, part in reversed(parts)]
+
+
+class Stateful:
+    """A base class of objects whose tensors transforms differentiate by: modules.
+
+    Functions take such an object itself; its gradient is a dict by names.
+    """
+
+    def _tensors(self) -> dict[str, Any]:
+        """Return the tensors by names."""
+        raise NotImplementedError
+
+    def _replaced(
+        self, tensors: Mapping[str, Any], function: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return what a function returns, called while this object has other tensors."""
+        raise NotImplementedError

@@ -101,6 +101,12 @@ def test_channels_are_dropped_as_a_whole(
     assert len(np.unique(x.grad.numpy())) == 2
 
 
+def test_dropout2d_of_a_matrix_drops_elements_and_warns() -> None:
+    with pytest.warns(UserWarning, match="dropout does the same"):
+        out = F.dropout2d(cr.ones(20, 30), rng=rng())
+    assert out.tolist() == F.dropout(cr.ones(20, 30), rng=rng()).tolist()
+
+
 @pytest.mark.parametrize("name", ["dropout", "alpha_dropout"])
 def test_inplace(name: str) -> None:
     leaf = cr.ones(50, requires_grad=True)
@@ -125,7 +131,7 @@ def test_forward_mode_goes_through_the_same_draw() -> None:
         (lambda: F.dropout(cr.ones(3), 1.5), "has to be between 0 and 1, but got 1.5"),
         (lambda: F.alpha_dropout(cr.ones(3), -1), "alpha_dropout: dropout probability has to be"),
         (lambda: F.dropout1d(cr.ones(3)), "dropout1d: expected 2 or 3 dimensions.*but got 1"),
-        (lambda: F.dropout2d(cr.ones(3, 2)), "dropout2d: expected 3 or 4 dimensions.*but got 2"),
+        (lambda: F.dropout2d(cr.ones(3)), "dropout2d: expected 3 or 4 dimensions.*but got 1"),
         (lambda: F.dropout3d(cr.ones(3, 2)), "dropout3d: expected 4 or 5 dimensions.*but got 2"),
         (
             lambda: F.feature_alpha_dropout(cr.ones(3), training=True),

@@ -51,12 +51,13 @@ class Tensor(TensorMethods):
     grad has a node: the operation that made it, or `AccumulateGrad` for a leaf.
     """
 
-    __slots__ = ("__weakref__", "_array", "_frozen", "_grad", "_node", "_view")
+    __slots__ = ("__weakref__", "_array", "_frozen", "_grad", "_node", "_parameter", "_view")
 
     _array: Array
     _node: Edge
     _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
+    _parameter: bool  # set to True only for a parameter of a module
     _view: View | None
 
     is_carried: ClassVar[bool] = False
@@ -479,7 +480,8 @@ class Tensor(TensorMethods):
             suffixes.append("requires_grad=True")
         if not is_known(array):  # a function is being compiled
             return f"tensor({', '.join([f'<unknown {list(array.shape)}>', *suffixes])})"
-        return format_tensor(array, suffixes=suffixes)
+        text = format_tensor(array, suffixes=suffixes)
+        return f"Parameter containing:\n{text}" if is_parameter(self) else text
 
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0 and (spec or is_known(self._array)):
@@ -502,12 +504,13 @@ class Tensor(TensorMethods):
                 "detach() first"
             )
         array = move(self._array, CPU)
-        return _rebuild, (array, str(self.device), self.requires_grad, self._grad)
+        rebuilt = array, str(self.device), self.requires_grad, self._grad
+        return _rebuild, (*rebuilt, True) if is_parameter(self) else rebuilt
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        rebuild, (_, device_name, requires_grad, grad) = self.__reduce_ex__(4)
+        rebuild, (_, device_name, requires_grad, grad, *kind) = self.__reduce_ex__(4)
         grad = None if grad is None else grad.__deepcopy__(memo)
-        copied: Tensor = rebuild(self._array.copy(), device_name, requires_grad, grad)
+        copied: Tensor = rebuild(self._array.copy(), device_name, requires_grad, grad, *kind)
         memo[id(self)] = copied
         return copied
 
@@ -519,9 +522,22 @@ _NO_GRADIENT = (
 )
 
 
-def _rebuild(array: Array, device_name: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
+def is_parameter(tensor: Tensor) -> bool:
+    """Return whether a tensor is a parameter of a module: an `nn.Parameter`."""
+    return getattr(tensor, "_parameter", False)
+
+
+def _rebuild(
+    array: Array,
+    device_name: str,
+    requires_grad: bool,
+    grad: Tensor | None,
+    parameter: bool = False,
+) -> Tensor:
     tensor = make(move(array, device(device_name)), None)
     tensor._grad = grad
+    if parameter:
+        tensor._parameter = True
     return tensor.requires_grad_(requires_grad)
 
 

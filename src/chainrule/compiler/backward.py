@@ -158,6 +158,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
     try:
         grads = trace.run(backward)
     except FreedGraphError:
+        del trace.ops[begin:]  # of a pass that ended within a loop, they use what is not there
         return None
     except AutogradError as error:  # raised in the backward pass only, as in eager mode
         del trace.ops[begin:]

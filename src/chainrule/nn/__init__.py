@@ -1,18 +1,31 @@
-"""Neural networks: functions in `functional`, the layer `Linear`, and `utils`.
+"""Neural networks: modules, functions in `functional`, initial values in `init`, and `utils`."""
 
-A parameter is a leaf that requires grad.
-"""
-
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
-from chainrule.nn import functional, utils
-from chainrule.nn.linear import Linear
+from chainrule.nn import functional as functional
+from chainrule.nn import utils as utils
 
-__all__ = ["Linear", "functional", "utils"]
-
-
-if not TYPE_CHECKING:  # type checkers would accept every name
+if TYPE_CHECKING:
+    from chainrule.nn import init as init
+    from chainrule.nn.modules import *
+    from chainrule.nn.modules import Module as Module
+    from chainrule.nn.parameter import Parameter as Parameter
+else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        raise missing(__name__, name, functional.__all__)
+        """Import the layers when the first one is asked for: functions don't need them."""
+        if name in ("init", "modules", "parameter"):
+            return import_module(f"{__name__}.{name}")
+        if name == "__all__":
+            modules = import_module(f"{__name__}.modules")
+            return ["Parameter", "functional", "utils", *modules.__all__]
+        if name == "Parameter" or name[:1].isupper():
+            layers = import_module(f"{__name__}.modules")
+            parameters = import_module(f"{__name__}.parameter")
+            for module in (layers, parameters):
+                globals().update({each: getattr(module, each) for each in module.__all__})
+            if name in globals():
+                return globals()[name]
+        raise missing(__name__, name)

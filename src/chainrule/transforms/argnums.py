@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from chainrule.errors import ArgumentError, AutogradError
+from chainrule.pytree import Stateful
 from chainrule.transforms.arguments import TransformCall, title_of
 
 Argnums = int | str | Sequence[int] | Sequence[str]
@@ -59,7 +61,8 @@ class ArgnumSelection:
         self.keys = [self._key(each) for each in self.requested]
         if len(set(self.keys)) < len(self.keys):
             raise ArgumentError(f"{title}: argnums={argnums!r} has an argument twice")
-        self.values = [self._container(key)[key] for key in self.keys]
+        given = [self._container(key)[key] for key in self.keys]
+        self.values = [v._tensors() if isinstance(v, Stateful) else v for v in given]
 
     def _container(self, key: int | str) -> Any:
         return self.args if isinstance(key, int) else self.kwargs
@@ -117,12 +120,16 @@ class ArgnumSelection:
     def call(self, *values: Any) -> Any:
         """Call the function with other values of the selected arguments."""
         args, kwargs = list(self.args), dict(self.kwargs)
+        call = functools.partial(self.function)
         for key, value in zip(self.keys, values, strict=True):
-            if isinstance(key, int):
+            owner = self._container(key)[key]
+            if isinstance(owner, Stateful):  # is itself the argument, with other tensors
+                call = functools.partial(owner._replaced, value, call)
+            elif isinstance(key, int):
                 args[key] = value
             else:
                 kwargs[key] = value
-        return self.function(*args, **kwargs)
+        return call(*args, **kwargs)
 
     def like(self, values: Sequence[Any]) -> Any:
         """Return one value for each selected argument, in the form of `argnums`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,7 +300,8 @@ def dropout2d(
     ----------
     input : Tensor, shape (n, c, h, w), or (n, c, l)
         Such as the output of a two-dimensional convolution. With three dimensions, the first two
-        are the batch and the channels, as in PyTorch.
+        are the batch and the channels, as in PyTorch. With two, of shape (n, c), single elements
+        are dropped, and a warning says that `dropout` does this.
 
     Raises
     ------
@@ -314,7 +316,15 @@ def dropout2d(
     True
     """
     _check_probability("dropout2d", p)
-    _check_dims("dropout2d", input, (3, 4))
+    if np.ndim(_array(input)) == 2:
+        warnings.warn(
+            "dropout2d: got an input of 2 dimensions, whose channels are single elements: dropout "
+            "does the same without this warning",
+            UserWarning,
+            stacklevel=2,
+        )
+    else:
+        _check_dims("dropout2d", input, (3, 4))
     return _apply_dropout("dropout2d", input, p, training, inplace, rng, 2)
 
 

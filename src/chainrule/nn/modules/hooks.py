@@ -1,0 +1,170 @@
+"""Hooks of modules: their registration, and calls between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.function import Function
+from chainrule.autograd.node import HookDict, RemovableHandle
+from chainrule.autograd.tensor import Tensor
+
+if TYPE_CHECKING:
+    from chainrule.nn.modules.module import Module
+
+
+class Hooks:
+    """The hooks of a module, by kind; those of calls are pairs (takes keywords, hook)."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, HookDict] = {}
+
+    def add(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
+        """Register a hook, after or before the others."""
+        hooks = self._kinds.setdefault(kind, HookDict())
+        others = dict(hooks) if prepend else {}
+        handle = RemovableHandle(hooks, hook)
+        for key, other in others.items():
+            del hooks[key]
+            hooks[key] = other
+        return handle
+
+    def of(self, *kinds: str) -> list[Any]:
+        """Return the hooks of some kinds, in the order of registration."""
+        return [hook for kind in kinds for hook in list(self._kinds.get(kind, {}).values())]
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a hook of any kind."""
+        return any(self._kinds.values())
+
+
+GLOBAL_HOOKS = Hooks()
+"""Hooks of all modules, of the kinds pre, post, backward and backward_pre."""
+
+
+def call_with_hooks(
+    module: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return what `forward` returns, between the hooks of a module."""
+    own = module._hooks or Hooks()
+    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("pre"), *own.of("pre")]:
+        changed = hook(module, args, kwargs) if takes_kwargs else hook(module, args)
+        if changed is None:
+            continue
+        if takes_kwargs:
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
+                    f"got {changed!r}"
+                )
+            args, kwargs = changed
+        else:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    backward = [*GLOBAL_HOOKS.of("backward"), *own.of("backward")]
+    before = [*GLOBAL_HOOKS.of("backward_pre"), *own.of("backward_pre")]
+    watch = _BackwardHooks(module, backward, before) if backward or before else None
+    if watch:
+        args = watch.inputs(args)
+    result = forward(*args, **kwargs)
+    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("post"), *own.of("post")]:
+        changed = hook(module, args, kwargs, result) if takes_kwargs else hook(module, args, result)
+        result = result if changed is None else changed
+    return watch.outputs(result) if watch else result
+
+
+class _Passage(Function):
+    """The identity of several tensors: one node that their gradients pass together."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.view_as(tensor) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads
+
+
+class _BackwardHooks:
+    """Backward hooks of one call: nodes before and after it see its gradients."""
+
+    def __init__(self, module: Module, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.grad_outputs: Any = None
+        self.count = 0  # of arguments
+        self.tensors: list[int] = []  # positions of arguments that have gradients
+        self.watched = False  # whether a node sees the gradients of the inputs
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Pass the arguments through a node that calls the hooks."""
+        self.count = len(args)
+        self.tensors, args, node = _pass(args)
+        self.watched = node is not None
+        if node is not None and self.hooks:
+            node.register_hook(self._inputs_arrived)
+        return args
+
+    def _inputs_arrived(self, grad_inputs: Any, _: Any) -> Any:
+        if self.grad_outputs is None:
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one: the "
+                "forward of the module reached its inputs by another way"
+            )
+        shown = self._all(grad_inputs)
+        for hook in self.hooks:
+            changed = hook(self.module, shown, self.grad_outputs)
+            if changed is not None:
+                shown = changed if isinstance(changed, tuple) else (changed,)
+                if len(shown) != self.count:
+                    raise RuntimeError(
+                        f"Backward hook returned an invalid number of grad_input, got "
+                        f"{len(shown)}, but expected {self.count}"
+                    )
+        self.grad_outputs = None
+        return tuple(shown[i] for i in self.tensors)
+
+    def _all(self, grads: Any) -> tuple[Any, ...]:
+        shown: list[Any] = [None] * self.count
+        for i, grad in zip(self.tensors, grads, strict=True):
+            shown[i] = grad
+        return tuple(shown)
+
+    def outputs(self, result: Any) -> Any:
+        """Pass the result through a node that keeps its gradients for the hooks."""
+        single = not isinstance(result, tuple | list)
+        values: tuple[Any, ...] = (result,) if single else tuple(result)
+        positions, values, node = _pass(values)
+        if node is None:
+            return result
+
+        def arrived(grad_outputs: Any) -> Any:
+            shown: list[Any] = [None] * len(values)
+            for i, grad in zip(positions, grad_outputs, strict=True):
+                shown[i] = grad
+            grads = tuple(shown)
+            for hook in self.pre_hooks:
+                changed = hook(self.module, grads)
+                if changed is not None:
+                    grads = changed if isinstance(changed, tuple) else (changed,)
+            if self.watched:
+                self.grad_outputs = grads
+            else:  # no gradient flows to the inputs
+                for hook in self.hooks:
+                    hook(self.module, (None,) * self.count, grads)
+            return tuple(grads[i] for i in positions)
+
+        node.register_prehook(arrived)
+        return values[0] if single else type(result)(values)
+
+
+def _pass(values: tuple[Any, ...]) -> tuple[list[int], tuple[Any, ...], Any]:
+    """Pass the tensors that require grad through one node."""
+    found = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
+    if not found:
+        return [], values, None
+    passed = _Passage.apply(*(values[i] for i in found))
+    passed = passed if isinstance(passed, tuple) else (passed,)
+    listed = list(values)
+    for i, tensor in zip(found, passed, strict=True):
+        listed[i] = tensor
+    return found, tuple(listed), passed[0].grad_fn

@@ -1,0 +1,84 @@
+"""Layers without parameters: a function, and the settings that it is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, dataclass_transform
+
+from chainrule.nn.modules.module import Module
+
+
+@dataclass_transform()
+class FunctionLayer(Module):
+    """A layer that calls a function of `nn.functional` with its settings.
+
+    A subclass lists its settings as a dataclass does, as attributes with types and defaults, in the
+    order of its arguments; they are keywords of `function`. Subclasses of those are as of any
+    module.
+    """
+
+    function: ClassVar[Callable[..., Any]]
+    _settings: ClassVar[tuple[str, ...]] = ()
+    _passed: ClassVar[tuple[str, ...]] = ()  # settings that `function` takes
+    _omitted: ClassVar[tuple[str, ...]] = ()  # settings that `function` doesn't take
+    _shown: ClassVar[tuple[str, ...] | None] = None  # settings that are printed: all, if None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if "function" not in own or "__init__" in own:
+            return
+        types = inspect.get_annotations(cls)
+        settings = [name for name, kind in types.items() if "ClassVar" not in str(kind)]
+        cls._settings = (*cls._settings, *(name for name in settings if name not in cls._settings))
+        cls._passed = tuple(name for name in cls._settings if name not in cls._omitted)
+        if cls._settings:
+            cls.__init__ = _initializer(cls)  # type: ignore[method-assign]
+
+    def _convert(self) -> None:
+        """Convert settings after they were set."""
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the function's value for the inputs."""
+        cls, values = type(self), self.__dict__
+        return cls.function(*inputs, **{name: values[name] for name in cls._passed})
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        names = self._settings if self._shown is None else self._shown
+        return ", ".join(
+            f"{name}={value!r}"
+            for name in names
+            if (value := getattr(self, name)) is not False or name != "inplace"
+        )
+
+
+def repeated(value: Any, count: int) -> tuple[Any, ...]:
+    """Return a setting for each spatial dimension: a single one applies to all."""
+    return tuple(value) if isinstance(value, Iterable) else (value,) * count
+
+
+def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
+    """Return the constructor that takes the settings of a class."""
+    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    parameters = [
+        inspect.Parameter(name, kind, default=getattr(cls, name, empty)) for name in cls._settings
+    ]
+    signature = inspect.Signature(parameters)
+
+    def __init__(self: FunctionLayer, *args: Any, **kwargs: Any) -> None:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}.__init__() {error}") from None
+        given.apply_defaults()
+        Module.__init__(self)
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
+        self._convert()
+
+    itself = inspect.Parameter("self", kind)
+    __init__.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    return __init__

@@ -1,0 +1,290 @@
+"""Losses: functions of outputs and targets, reduced to one number by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.nn import functional as F
+from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.shape import PairwiseDistance
+
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "NLLLoss2d",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
+
+
+class _Loss(FunctionLayer):
+    """A loss with PyTorch's former arguments of its reduction, and class weights as a buffer."""
+
+    _omitted = ("size_average", "reduce")
+    _shown = ()
+
+    def _convert(self) -> None:
+        values = self.__dict__
+        mean, reduce = values.get("size_average"), values.get("reduce")
+        if mean is not None or reduce is not None:
+            reduced = "mean" if mean is None or mean else "sum"
+            values["reduction"] = reduced if reduce is None or reduce else "none"
+        for name in ("weight", "pos_weight"):
+            if name in values:
+                self._buffers[name] = values[name]
+
+
+class BCELoss(_Loss):
+    """Binary cross-entropy of probabilities: see `nn.functional.binary_cross_entropy`."""
+
+    function = F.binary_cross_entropy
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class BCEWithLogitsLoss(_Loss):
+    """Binary cross-entropy of logits: see `nn.functional.binary_cross_entropy_with_logits`."""
+
+    function = F.binary_cross_entropy_with_logits
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    pos_weight: Tensor | None = None
+
+
+class CosineEmbeddingLoss(_Loss):
+    """Loss of pairs that are to be similar or not, by the cosine of their angle.
+
+    See `nn.functional.cosine_embedding_loss`.
+    """
+
+    function = F.cosine_embedding_loss
+    margin: float = 0.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class CrossEntropyLoss(_Loss):
+    """Cross-entropy of logits with classes or probabilities: see `nn.functional.cross_entropy`."""
+
+    function = F.cross_entropy
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
+
+
+class GaussianNLLLoss(_Loss):
+    """Negative log-likelihood of normal distributions: see `nn.functional.gaussian_nll_loss`."""
+
+    function = F.gaussian_nll_loss
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
+
+
+class HingeEmbeddingLoss(_Loss):
+    """Loss of distances of pairs that are to be similar or not.
+
+    See `nn.functional.hinge_embedding_loss`.
+    """
+
+    function = F.hinge_embedding_loss
+    margin: float = 1.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class HuberLoss(_Loss):
+    """Quadratic loss, which is linear above δ: see `nn.functional.huber_loss`."""
+
+    function = F.huber_loss
+    reduction: str = "mean"
+    delta: float = 1.0
+
+
+class KLDivLoss(_Loss):
+    """Kullback-Leibler divergence from log-probabilities: see `nn.functional.kl_div`."""
+
+    function = F.kl_div
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    log_target: bool = False
+
+
+class L1Loss(_Loss):
+    """Absolute error: see `nn.functional.l1_loss`."""
+
+    function = F.l1_loss
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class MSELoss(_Loss):
+    """Squared error: see `nn.functional.mse_loss`."""
+
+    function = F.mse_loss
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class MarginRankingLoss(_Loss):
+    """Loss of pairs in the wrong order: see `nn.functional.margin_ranking_loss`."""
+
+    function = F.margin_ranking_loss
+    margin: float = 0.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class MultiLabelMarginLoss(_Loss):
+    """Hinge loss of several classes per example: see `nn.functional.multilabel_margin_loss`."""
+
+    function = F.multilabel_margin_loss
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class MultiLabelSoftMarginLoss(_Loss):
+    """Logistic loss of several classes per example.
+
+    See `nn.functional.multilabel_soft_margin_loss`.
+    """
+
+    function = F.multilabel_soft_margin_loss
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class MultiMarginLoss(_Loss):
+    """Hinge loss of one class per example: see `nn.functional.multi_margin_loss`."""
+
+    function = F.multi_margin_loss
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class NLLLoss(_Loss):
+    """Negative log-likelihood of classes, from log-probabilities: see `nn.functional.nll_loss`."""
+
+    function = F.nll_loss
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class PoissonNLLLoss(_Loss):
+    """Negative log-likelihood of Poisson distributions: see `nn.functional.poisson_nll_loss`."""
+
+    function = F.poisson_nll_loss
+    log_input: bool = True
+    full: bool = False
+    size_average: bool | None = None
+    eps: float = 1e-8
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class SmoothL1Loss(_Loss):
+    """Absolute error, which is quadratic below β: see `nn.functional.smooth_l1_loss`."""
+
+    function = F.smooth_l1_loss
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    beta: float = 1.0
+
+
+class SoftMarginLoss(_Loss):
+    """Logistic loss of two classes, -1 and 1: see `nn.functional.soft_margin_loss`."""
+
+    function = F.soft_margin_loss
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class TripletMarginLoss(_Loss):
+    """Loss of triplets: anchors nearer to negatives than to positives.
+
+    See `nn.functional.triplet_margin_loss`.
+    """
+
+    function = F.triplet_margin_loss
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss` of images, under its former name."""
+
+
+class CTCLoss(FunctionLayer):
+    """Negative log-likelihood of unaligned sequences: see `nn.functional.ctc_loss`."""
+
+    function = F.ctc_loss
+    _shown = ()
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
+
+
+class TripletMarginWithDistanceLoss(FunctionLayer):
+    """Loss of triplets, with any distance: see `nn.functional.triplet_margin_with_distance_loss`.
+
+    All arguments are given by name.
+    """
+
+    function = F.triplet_margin_with_distance_loss
+    _shown = ()
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _convert(self) -> None:
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()

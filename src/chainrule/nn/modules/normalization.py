@@ -1,0 +1,417 @@
+"""Normalisation layers: by batch, by instance, by group of channels, by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from chainrule.arguments import DeviceLike, DTypeLike, Operand
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.tensor import Tensor
+from chainrule.creation import empty, ones, zeros
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.nn import functional as F
+from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.module import Module
+from chainrule.nn.parameter import Parameter
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
+
+
+class _Affine(Module):
+    """A layer that may have a weight, ones at first, and a bias, zeros at first."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _add_parameters(
+        self,
+        shape: tuple[int, ...],
+        weight: bool,
+        bias: bool | None,
+        device: DeviceLike,
+        dtype: DTypeLike,
+    ) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            if wanted is not None:
+                made = Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
+                self.register_parameter(name, made)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        with no_grad():
+            for name, parameter in self._parameters.items():
+                if parameter is not None:
+                    parameter.fill_(1 if name == "weight" else 0)
+
+
+class _ChannelNorm(_Affine):
+    """Normalisation of each channel, with running statistics if asked for."""
+
+    _dimensions: ClassVar[tuple[int, ...]]  # numbers of dimensions of an input
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: DeviceLike,
+        dtype: DTypeLike,
+        bias: bool,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self._add_parameters((num_features,), affine, affine and bias, device, dtype)
+        tracked: dict[str, Any] = dict.fromkeys(("running_mean", "running_var"))
+        tracked["num_batches_tracked"] = None
+        if track_running_stats:
+            tracked["running_mean"] = zeros(num_features, device=device, dtype=dtype)
+            tracked["running_var"] = ones(num_features, device=device, dtype=dtype)
+            tracked["num_batches_tracked"] = zeros((), device=device, dtype="int64")
+        for name, value in tracked.items():
+            self.register_buffer(name, value)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running mean to 0, the running variance to 1 and the number of batches to 0."""
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                buffer.fill_(1 if name == "running_var" else 0)
+
+    def reset_parameters(self) -> None:
+        """Set parameters and running statistics to their initial values."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def _check(self, input: Any) -> None:
+        if input.ndim not in self._dimensions:
+            expected = " or ".join(f"{ndim}D" for ndim in self._dimensions)
+            raise ShapeError(
+                f"{type(self).__name__}: expected {expected} input (got {input.ndim}D input of "
+                f"shape {list(input.shape)})"
+            )
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    """Normalisation of each channel over the batch: see `nn.functional.batch_norm`.
+
+    Parameters
+    ----------
+    num_features : int
+        The number of channels.
+    eps : number, default 1e-5
+        Added to the variance.
+    momentum : number or None, default 0.1
+        Weight of a batch in the running statistics; None makes them means over all batches.
+    affine : bool, default True
+        Whether there are a weight and a bias.
+    track_running_stats : bool, default True
+        Whether evaluation normalises by running statistics; else by those of its batch.
+    device, dtype
+        Of parameters and buffers.
+    bias : bool, default True
+        Whether there is a bias, if `affine`.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        settings = eps, momentum, affine, track_running_stats, device, dtype, bias
+        super().__init__(num_features, *settings)
+
+    def forward(self, input: Operand) -> Tensor:
+        """Return the normalised input; in training, update the running statistics."""
+        self._check(input)
+        values = self.__dict__
+        training, count = values["training"], values["num_batches_tracked"]
+        mean, var = values["running_mean"], values["running_var"]
+        momentum: Any = values["momentum"]
+        if training and count is not None:
+            count.add_(1)
+            if momentum is None:
+                momentum = 1.0 / float(count)
+        own = training or mean is None
+        if training and not values["track_running_stats"]:
+            mean = var = None
+        momentum = 0.0 if momentum is None else momentum
+        weight, bias = values["weight"], values["bias"]
+        return F.batch_norm(input, mean, var, weight, bias, own, momentum, values["eps"])
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of features or sequences: inputs of shape (n, c) or (n, c, l).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.BatchNorm1d(1)
+    >>> layer(cr.tensor([[1.0], [3.0]])).tolist() == layer(cr.tensor([[5.0], [7.0]])).tolist()
+    True
+    >>> layer.num_batches_tracked
+    tensor(2)
+    """
+
+    _dimensions = 2, 3
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images: inputs of shape (n, c, h, w)."""
+
+    _dimensions = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes: inputs of shape (n, c, d, h, w)."""
+
+    _dimensions = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    """Normalisation of each channel of each example: see `nn.functional.instance_norm`.
+
+    The parameters are those of batch normalisation, but `affine` and `track_running_stats` are
+    False by default.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        settings = eps, momentum, affine, track_running_stats, device, dtype, bias
+        super().__init__(num_features, *settings)
+
+    def forward(self, input: Any) -> Tensor:
+        """Return the normalised input; an input without a batch dimension is one example."""
+        self._check(input)
+        single = input.ndim == self._dimensions[0]
+        x = input.unsqueeze(0) if single else input
+        if x.shape[1] != self.num_features and self.affine:
+            raise ShapeError(
+                f"{type(self).__name__}: expected input's channels to be {self.num_features}, but "
+                f"got {x.shape[1]}"
+            )
+        own = self.training or not self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
+        values = self.__dict__
+        mean, var = values["running_mean"], values["running_var"]
+        weight, bias = values["weight"], values["bias"]
+        result = F.instance_norm(x, mean, var, weight, bias, own, momentum, self.eps)
+        return result.squeeze(0) if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of sequences: inputs of shape (n, c, l) or (c, l)."""
+
+    _dimensions = 2, 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images: inputs of shape (n, c, h, w) or (c, h, w)."""
+
+    _dimensions = 3, 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes: inputs of shape (n, c, d, h, w) or (c, d, h, w)."""
+
+    _dimensions = 4, 5
+
+
+class GroupNorm(_Affine):
+    """Normalisation of groups of channels of each example: see `nn.functional.group_norm`.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        The first divides the second.
+    eps : number, default 1e-5
+        Added to the variance.
+    affine : bool, default True
+        Whether there are a weight and a bias.
+    device, dtype
+        Of the parameters.
+    bias : bool, default True
+        Whether there is a bias, if `affine`.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ArgumentError(
+                f"GroupNorm: num_channels ({num_channels}) must be divisible by num_groups "
+                f"({num_groups})"
+            )
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        self._add_parameters((num_channels,), affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Operand) -> Tensor:
+        """Return the normalised input."""
+        values = self.__dict__
+        return F.group_norm(
+            input, values["num_groups"], values["weight"], values["bias"], values["eps"]
+        )
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class LayerNorm(_Affine):
+    """Normalisation over the last dimensions: see `nn.functional.layer_norm`.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The last sizes of inputs, and the shape of the parameters.
+    eps : number, default 1e-5
+        Added to the variance.
+    elementwise_affine : bool, default True
+        Whether there are a weight and a bias.
+    bias : bool, default True
+        Whether there is a bias, if `elementwise_affine`.
+    device, dtype
+        Of the parameters.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _sizes(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        parts = elementwise_affine, elementwise_affine and bias
+        self._add_parameters(self.normalized_shape, *parts, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Operand) -> Tensor:
+        """Return the normalised input."""
+        values = self.__dict__
+        return F.layer_norm(
+            input, values["normalized_shape"], values["weight"], values["bias"], values["eps"]
+        )
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(_Affine):
+    """Division by the root mean square over the last dimensions: see `nn.functional.rms_norm`.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The last sizes of inputs, and the shape of the weight.
+    eps : number, optional
+        Added to the mean square: the rounding unit of the dtype if left out.
+    elementwise_affine : bool, default True
+        Whether there is a weight.
+    device, dtype
+        Of the weight.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = _sizes(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._add_parameters(self.normalized_shape, elementwise_affine, None, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Operand) -> Tensor:
+        """Return the normalised input."""
+        values = self.__dict__
+        return F.rms_norm(input, values["normalized_shape"], values["weight"], values["eps"])
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class LocalResponseNorm(FunctionLayer):
+    """Division by a norm of neighbouring channels: see `nn.functional.local_response_norm`."""
+
+    function = F.local_response_norm
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)

@@ -1,0 +1,160 @@
+"""State dicts of modules: saving, and loading with one report of everything that doesn't fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import tensor_of
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.tensor import Tensor, is_parameter, make
+from chainrule.errors import ArgumentError
+from chainrule.nn.modules.members import BUFFER, MODULE, PARAMETER
+from chainrule.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from chainrule.nn.modules.module import Module
+
+_EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """Names that a state dict lacked, or had on top."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
+
+
+def save_state(module: Module, found: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    """Add the state of a module and those below it to a dict."""
+    for name, value in [*module._of(PARAMETER), *module._of(BUFFER)]:
+        found[prefix + name] = value if keep_vars else value.detach()
+    if hasattr(module, "get_extra_state"):
+        found[prefix + _EXTRA] = module.get_extra_state()
+    for name, child in module._of(MODULE):
+        child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    if module._hooks is not None:
+        for hook in module._hooks.of("state"):
+            hook(module, found, prefix, {})
+
+
+class _Loading:
+    """What is to be loaded, and what is wrong with it."""
+
+    def __init__(self, state: dict[str, Any], strict: bool, assign: bool) -> None:
+        self.state, self.strict, self.assign = state, strict, assign
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.errors: list[str] = []
+        self.steps: list[tuple[Any, ...]] = []  # function and arguments
+
+    def visit(self, module: Module, prefix: str) -> None:
+        """Compare the state with a module and those below it."""
+        if module._hooks is not None:
+            for hook in module._hooks.of("load_pre"):
+                report = self.missing, self.unexpected, self.errors
+                hook(module, self.state, prefix, {}, self.strict, *report)
+        for name, value in [*module._of(PARAMETER), *module._of(BUFFER)]:
+            if prefix + name in self.state:
+                self._match(module, name, value, prefix + name)
+            else:
+                self.missing.append(prefix + name)
+        self._extra(module, prefix + _EXTRA)
+        for name, child in module._of(MODULE):
+            self.visit(child, f"{prefix}{name}.")
+        if module._hooks is not None:
+            for hook in module._hooks.of("load"):
+                keys = IncompatibleKeys(self.missing, self.unexpected)
+                self.steps.append((hook, module, keys))
+
+    def _match(self, module: Module, name: str, value: Tensor, key: str) -> None:
+        given = self.state[key]
+        if not isinstance(given, Tensor):
+            if not hasattr(given, "__array__"):
+                self.errors.append(
+                    f"While copying the parameter named {key!r}, expected a Tensor or an array "
+                    f"from checkpoint but received {type(given).__name__}."
+                )
+                return
+            given = tensor_of(np.asarray(given.detach() if hasattr(given, "detach") else given))
+        if given.shape != value.shape:
+            self.errors.append(
+                f"size mismatch for {key}: copying a param with shape {list(given.shape)} from "
+                f"checkpoint, the shape in current model is {list(value.shape)}."
+            )
+        elif self.assign:
+            self.steps.append((_assign, module, name, given))
+        else:
+            self.steps.append((_copy, value, given))
+
+    def _extra(self, module: Module, key: str) -> None:
+        has_extra = hasattr(module, "set_extra_state")
+        if has_extra and key in self.state:
+            load: Any = module.set_extra_state  # type: ignore[attr-defined]  # of a subclass
+            self.steps.append((load, self.state[key]))
+        elif has_extra:
+            self.missing.append(key)
+
+    def check_names(self, module: Module) -> None:
+        """Find names of the state that no module has."""
+        known: set[str] = set()
+        for path, each in module.named_modules(remove_duplicate=False):
+            dot = path + "." if path else ""
+            known.update(dot + name for name, _ in [*each._of(PARAMETER), *each._of(BUFFER)])
+            if hasattr(each, "set_extra_state"):
+                known.add(dot + _EXTRA)
+        self.unexpected += [key for key in self.state if key not in known]
+
+
+def load_state(
+    module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool
+) -> IncompatibleKeys:
+    """Load a state dict, or raise with everything that doesn't fit and change nothing."""
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+    loading = _Loading(dict(state_dict), strict, assign)
+    loading.visit(module, "")
+    loading.check_names(module)
+    errors = loading.errors
+    if strict:
+        names = {"Missing": loading.missing, "Unexpected": loading.unexpected}
+        report = [
+            f"{title} key(s) in state_dict: {', '.join(map(_quoted, keys))}. "
+            for title, keys in names.items()
+            if keys
+        ]
+        errors = [*report, *errors]
+    if errors:
+        listed = "\n\t".join(errors)
+        raise ArgumentError(
+            f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{listed}"
+        )
+    for function, *args in loading.steps:
+        function(*args)
+    return IncompatibleKeys(loading.missing, loading.unexpected)
+
+
+def _quoted(key: str) -> str:
+    return f'"{key}"'
+
+
+@no_grad()
+def _copy(value: Tensor, given: Tensor) -> None:
+    value.copy_(given)
+
+
+def _assign(module: Module, name: str, given: Tensor) -> None:
+    before = module.__dict__[name]
+    if is_parameter(before) and not is_parameter(given):
+        given = Parameter(given, before.requires_grad)
+    module.__dict__[name] = given if is_parameter(given) else make(given._array, None)
