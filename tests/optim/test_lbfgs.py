@@ -33,7 +33,6 @@ def logistic(x: Any, z: Any) -> Any:
     return (x * 3 - 1).exp().log1p().sum() + (x**2).sum() + ((z - 1).cosh()).sum()
 
 
-
 LOSSES = {f.__name__: f for f in (rosenbrock, logistic)}
 
 
@@ -83,8 +82,10 @@ def test_steps_are_those_of_pytorch(options: dict[str, Any], loss: str) -> None:
 def test_a_state_loads_in_both_directions(options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     options = {**options, "max_iter": 2}
-    pairs = [[prepared(library, options, "float64", logistic) for library in (cr, torch)] for _ in "ab"]
-    for (_, optimizer, closure) in pairs[0]:
+    pairs = [
+        [prepared(library, options, "float64", logistic) for library in (cr, torch)] for _ in "ab"
+    ]
+    for _, optimizer, closure in pairs[0]:
         optimizer.step(closure)
     (ours, our, closure), (theirs, their, their_closure) = pairs[1]
     with cr.no_grad(), torch.no_grad():

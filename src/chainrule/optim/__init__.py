@@ -3,6 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
+from chainrule.optim import lr_scheduler as lr_scheduler
+from chainrule.optim import optimizer as optimizer
+from chainrule.optim import swa_utils as swa_utils
 from chainrule.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from chainrule.optim.lbfgs import LBFGS

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.optim.optimizer import Group, Parameters
 from chainrule.optim.update_rule import (
@@ -82,7 +83,7 @@ class Adam(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -165,7 +166,7 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
@@ -227,7 +228,7 @@ class Adamax(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -318,7 +319,7 @@ class NAdam(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -417,7 +418,7 @@ class RAdam(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.adam import advance
@@ -76,7 +77,7 @@ class RMSprop(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -176,7 +177,7 @@ class Adagrad(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -268,7 +269,7 @@ class Adadelta(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1.0,
+        lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
@@ -355,7 +356,7 @@ class Rprop(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.adam import advance
@@ -74,7 +75,7 @@ class Adafactor(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
@@ -93,9 +94,13 @@ class Adafactor(UpdateRule):
         if not second >= 0:
             raise ArgumentError(f"Invalid eps[1]: {second}, expected at least 0")
         if not options["d"] >= 1:
-            raise ArgumentError(f"Invalid clipping threshold d: {options['d']}, expected at least 1")
+            raise ArgumentError(
+                f"Invalid clipping threshold d: {options['d']}, expected at least 1"
+            )
         if not options["beta2_decay"] <= 0:
-            raise ArgumentError(f"Invalid beta2_decay: {options['beta2_decay']}, expected at most 0")
+            raise ArgumentError(
+                f"Invalid beta2_decay: {options['beta2_decay']}, expected at most 0"
+            )
         _check_real(options, "Adafactor")
 
     def _state_names(self, options: Group, p: Array) -> Sequence[str]:
@@ -127,7 +132,9 @@ class Adafactor(UpdateRule):
             for mean, axis in ((rows, -1), (columns, -2)):
                 mean *= kept
                 mean += share * xp.mean(squares, axis=axis, keepdims=True)
-            total = xp.maximum(xp.mean(rows, axis=-2, keepdims=True), xp.asarray(eps, dtype=p.dtype))
+            total = xp.maximum(
+                xp.mean(rows, axis=-2, keepdims=True), xp.asarray(eps, dtype=p.dtype)
+            )
             v = rows * columns / total
         else:
             v = state["variance"]
@@ -201,7 +208,7 @@ class Muon(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
         nesterov: bool = True,

@@ -459,11 +459,15 @@ class Optimizer:
         """Register ``hook(optimizer, state_dict)``, which may return another `state_dict`."""
         return _register(self._hooks["state_dict_post"], hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
         """Register ``hook(optimizer, state_dict)``, which may return another one to load."""
         return _register(self._hooks["load_state_dict_pre"], hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
         """Register ``hook(optimizer)`` to run after `load_state_dict`; `prepend`: before others."""
         return _register(self._hooks["load_state_dict_post"], hook, prepend)
 

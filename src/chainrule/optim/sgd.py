@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Parameters
@@ -72,7 +73,7 @@ class SGD(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
@@ -179,7 +180,7 @@ class ASGD(UpdateRule):
     def __init__(
         self,
         params: Parameters,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
