@@ -78,8 +78,8 @@ class LBFGS(Optimizer):
     ...     loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
     ...     loss.backward()
     ...     return loss
-    >>> optimizer.step(closure).item()
-    24.2
+    >>> optimizer.step(closure)
+    tensor(24.2000, dtype=float64, grad_fn=<AddBackward0>)
     >>> w
     tensor([1.0000, 1.0000], dtype=float64, requires_grad=True)
     """

@@ -190,7 +190,7 @@ class OneCycleLR(_WithMomentum):
     >>> import chainrule as cr
     >>> optimizer = cr.optim.Adam([cr.ones(1, requires_grad=True)])
     >>> scheduler = cr.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.5, total_steps=10)
-    >>> scheduler.get_last_lr()
+    >>> [round(rate, 6) for rate in scheduler.get_last_lr()]
     [0.02]
     """
 
