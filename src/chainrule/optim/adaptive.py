@@ -193,8 +193,9 @@ class Adagrad(UpdateRule):
     def add_param_group(self, param_group: Group) -> None:
         """Add a group of parameters, and their state: see `Optimizer.add_param_group`."""
         super().add_param_group(param_group)
-        for param in self.param_groups[-1]["params"]:
-            self._arrays(param, None, self.param_groups[-1])
+        group = self.param_groups[-1]
+        for param in group["params"]:
+            self._arrays(param, self._state_names(group, param._array), None, group)
 
     def _state_names(self, options: Group, p: Array) -> Sequence[str]:
         return ("step", "sum")

@@ -101,23 +101,21 @@ class SGD(UpdateRule):
         return namespace(p).array(g)
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        momentum = float(options["momentum"])
-        return (
-            option_value(options["lr"]),
-            momentum,
-            1 - float(options["dampening"]),
-            fresh,
-            bool(options["nesterov"]),
-        )
+        lr = option_value(options["lr"])
+        if not state:
+            return (lr,)
+        momentum, share = float(options["momentum"]), 1 - float(options["dampening"])
+        return lr, momentum, share, fresh, bool(options["nesterov"])
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        lr, momentum, share, fresh, nesterov = numbers
-        b = state.get("momentum_buffer")
-        if b is None:
+        lr, *rest = numbers
+        if not rest:
             xp.multiply(g, lr, out=scratch)
         else:
+            momentum, share, fresh, nesterov = rest
+            b = state["momentum_buffer"]
             if not fresh:
                 b *= momentum
                 b += g if share == 1 else xp.multiply(g, share, out=scratch)

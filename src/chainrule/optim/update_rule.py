@@ -88,11 +88,13 @@ class UpdateRule(Optimizer, ABC):
         decoupled = options.get("decoupled_weight_decay", self._DECOUPLED)
         scratches: dict[Any, Array] = {}
         for param in params:
-            grad: Any = param._grad
-            p, g = param._array, -grad._array if maximize else grad._array
+            p, g = param._array, param._grad._array  # type: ignore[union-attr]
+            if maximize:
+                g = -g
             if decay and not decoupled:
                 g = g + decay * p
-            state, fresh = self._arrays(param, g, options)
+            names = self._state_names(options, p)
+            state, fresh = self._arrays(param, names, g, options) if names else ({}, False)
             numbers = self._numbers(state, options, p, fresh)
             if decay and decoupled:
                 p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
@@ -113,7 +115,7 @@ class UpdateRule(Optimizer, ABC):
         """Update a real parameter; parameters of the same shape share scratch memory."""
         xp = namespace(p)
         if xp.known:
-            key = p.shape, p.dtype, p.flags.c_contiguous
+            key = p.shape, p.strides, p.dtype
             scratch = scratches.get(key)
             if scratch is None:
                 scratch = scratches[key] = xp.empty_like(p)
@@ -122,11 +124,10 @@ class UpdateRule(Optimizer, ABC):
             numbers = [in_dtype_of(number, p) for number in numbers]
         self._apply(xp, p, g, state, numbers, scratch)
 
-    def _arrays(self, param: Tensor, g: Array, options: Group) -> tuple[State, bool]:
+    def _arrays(
+        self, param: Tensor, names: Sequence[str], g: Array, options: Group
+    ) -> tuple[State, bool]:
         """Return the state of a parameter, initialised where it is missing, and if it was."""
-        names = self._state_names(options, param._array)
-        if not names:
-            return {}, False
         kept, fresh = self.state[param], False
         arrays = {}
         for name in names:
