@@ -64,15 +64,9 @@ _INSTEAD = {
         "not random",
     },
     "chainrule.optim": {
-        "LBFGS": "scipy.optimize.minimize(..., jac=True, method='L-BFGS-B') takes the loss and "
-        "its gradient",
-        "lr_scheduler": "set the rate between steps: for group in optimizer.param_groups: "
-        "group['lr'] = ...",
-        "RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD Rprop Adafactor Muon SparseAdam": "there "
-        "are SGD, Adam and AdamW; a subclass of Optimizer needs _check and _update",
+        "SparseAdam": "gradients are dense: say optim.Adam",
     },
     "chainrule.utils": {
-        "data": "take batches by index: order = cr.randperm(len(x)), then x[order[i : i + 64]]",
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
     },
     "chainrule.autograd": {

@@ -25,6 +25,17 @@ OPTIMISERS: dict[str, Callable[[Any], Any]] = {
     "Adam, decay": lambda ps: optim.Adam(ps, lr=0.1, weight_decay=0.1),
     "AdamW": lambda ps: optim.AdamW(ps, lr=0.1, weight_decay=0.1),
     "Adam, maximize": lambda ps: optim.Adam(ps, lr=0.01, maximize=True, amsgrad=True),
+    "ASGD": lambda ps: optim.ASGD(ps, lr=0.1, lambd=0.1, t0=3),
+    "Adamax": lambda ps: optim.Adamax(ps, lr=0.1, weight_decay=0.1),
+    "NAdam": lambda ps: optim.NAdam(ps, lr=0.1, momentum_decay=0.3),
+    "RAdam": lambda ps: optim.RAdam(ps, lr=0.1, decoupled_weight_decay=True, weight_decay=0.1),
+    "RMSprop": lambda ps: optim.RMSprop(ps, lr=0.01, alpha=0.9),
+    "centered": lambda ps: optim.RMSprop(ps, lr=0.01, momentum=0.5, centered=True, eps=0.1),
+    "Adagrad": lambda ps: optim.Adagrad(ps, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.1),
+    "Adadelta": lambda ps: optim.Adadelta(ps, eps=1e-3),
+    "Rprop": lambda ps: optim.Rprop(ps, lr=0.01),
+    "Adafactor": lambda ps: optim.Adafactor(ps, lr=0.1, weight_decay=0.1),
+    "Muon": lambda ps: optim.Muon(ps[:1], lr=0.1, adjust_lr_fn="match_rms_adamw"),
     "groups": lambda ps: optim.Adam([{"params": ps[:1], "lr": 0.5}, {"params": ps[1:]}]),
 }
 
@@ -74,6 +85,8 @@ def compare(eager: Training, compiled: Training, rtol: float) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_ten_steps_equal_those_of_eager_mode(kind: str, dtype: str, set_to_none: bool) -> None:
+    if kind in ("Adafactor", "Muon") and dtype == "complex128":
+        pytest.skip("for real parameters")
     eager, compiled = (Training(kind, dtype, set_to_none) for _ in range(2))
     rtol = 1e-5 if dtype == "float32" else 1e-11
     step = cr.compile(compiled.step)

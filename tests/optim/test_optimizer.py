@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
+from chainrule import optim
 from chainrule.optim import SGD, Adam, Optimizer
 
 
@@ -82,6 +83,78 @@ def test_an_optimizer_of_ones_own() -> None:
     w = with_grad(1.0)
     SignDescent([w], 0.25).step()
     assert w.item() == 0.75
+
+
+def test_an_optimizer_that_overrides_step() -> None:
+    class SignDescent(Optimizer):
+        def step(self, closure: Any = None) -> Any:
+            with cr.no_grad():
+                for group in self.param_groups:
+                    for param in group["params"]:
+                        param.sub_(group["lr"] * param.grad.sign())
+
+    w = with_grad(1.0)
+    optimizer = SignDescent([w], {"lr": 0.25})
+    calls: list[str] = []
+    optimizer.register_step_post_hook(lambda *_: calls.append("post"))
+    optimizer.step()
+    assert (w.item(), calls) == (0.75, ["post"])
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+
+def test_hooks_of_a_step() -> None:
+    w = with_grad(1.0)
+    optimizer = SGD([w], lr=0.25)
+    seen: list[Any] = []
+    before = optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append((o, args)))
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: ((lambda: "changed",), {}))
+    with optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(w.item())):
+        assert optimizer.step() == "changed"
+    assert seen == [(optimizer, ()), 0.75]
+    before.remove()
+    optimizer.step()
+    assert len(seen) == 2
+    optimizer.register_step_pre_hook(lambda *_: 3)
+    with pytest.raises(TypeError, match=r"must return None or .args, kwargs.*returned 3"):
+        optimizer.step()
+    assert not copy.deepcopy(optimizer)._hooks
+
+
+def test_hooks_of_all_optimizers() -> None:
+    calls: list[str] = []
+    module = optim.optimizer
+    with (
+        module.register_optimizer_step_pre_hook(lambda *_: calls.append("pre")),
+        module.register_optimizer_step_post_hook(lambda *_: calls.append("post")),
+    ):
+        SGD([with_grad(1.0)]).step()
+        Adam([with_grad(1.0)]).step()
+    SGD([with_grad(1.0)]).step()
+    assert calls == ["pre", "post"] * 2
+
+
+def test_hooks_of_states() -> None:
+    optimizer = SGD([with_grad(1.0)], lr=0.5)
+    calls: list[str] = []
+    for number in range(2):  # the second before the first
+        optimizer.register_state_dict_pre_hook(
+            lambda o, number=number: calls.append(f"pre {number}"), prepend=True
+        )
+    optimizer.register_state_dict_post_hook(lambda o, saved: {**saved, "more": 1})
+    saved = optimizer.state_dict()
+    assert (saved["more"], calls) == (1, ["pre 1", "pre 0"])
+    optimizer.register_load_state_dict_pre_hook(
+        lambda o, saved: {
+            **saved,
+            "param_groups": [{**group, "lr": 0.125} for group in saved["param_groups"]],
+        }
+    )
+    optimizer.register_load_state_dict_post_hook(lambda o: calls.append("loaded"))
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.125
+    assert calls[-1] == "loaded"
 
 
 # --- closures and gradients -----------------------------------------------------------------------
@@ -280,6 +353,23 @@ def test_non_leaves_duplicates_and_read_only_memory() -> None:
         (Adam, {"betas": (1.0, 0.9)}, "Invalid beta parameter at index 0: 1.0"),
         (Adam, {"betas": (0.9, -0.1)}, "Invalid beta parameter at index 1: -0.1"),
         (Adam, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (Adam, {"differentiable": True}, "never recorded"),
+        (Adam, {"lr": cr.ones(2)}, "a Tensor lr must be 1-element"),
+        (optim.NAdam, {"momentum_decay": -1}, "Invalid momentum_decay value: -1"),
+        (optim.RMSprop, {"alpha": -1}, "Invalid alpha value: -1"),
+        (optim.RMSprop, {"momentum": -1}, "Invalid momentum value: -1"),
+        (optim.Adagrad, {"lr_decay": -1}, "Invalid lr_decay value: -1"),
+        (optim.Adagrad, {"initial_accumulator_value": -1}, "Invalid initial_accumulator_value"),
+        (optim.Adadelta, {"rho": 1.1}, "Invalid rho value: 1.1, expected from 0 to 1"),
+        (optim.Rprop, {"etas": (0.5, 0.9)}, "Invalid eta values: 0.5, 0.9"),
+        (optim.Adafactor, {"eps": (-1, 0)}, r"Invalid eps\[0\]: -1"),
+        (optim.Adafactor, {"eps": (None, -1)}, r"Invalid eps\[1\]: -1"),
+        (optim.Adafactor, {"d": 0.5}, "Invalid clipping threshold d: 0.5"),
+        (optim.Adafactor, {"beta2_decay": 0.5}, "Invalid beta2_decay: 0.5"),
+        (optim.Muon, {}, r"only supports 2D parameters, but one has shape \[1\]"),
+        (optim.Muon, {"ns_steps": 100}, "Invalid ns_steps: 100"),
+        (optim.Muon, {"ns_coefficients": (1, 2)}, "must be three numbers"),
+        (optim.Muon, {"adjust_lr_fn": "own"}, "adjust_lr_fn 'own' is not supported"),
     ],
 )
 def test_options_out_of_range(kind: Any, options: dict[str, Any], text: str) -> None:
@@ -289,6 +379,22 @@ def test_options_out_of_range(kind: Any, options: dict[str, Any], text: str) -> 
         kind([{"params": [leaf(1.0)], **options}])
 
 
-def test_the_optimizer_itself_is_abstract() -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        Optimizer([leaf(1.0)], {})  # type: ignore[abstract]
+@pytest.mark.parametrize("kind", [optim.Adafactor, optim.Muon])
+def test_complex_parameters_are_refused_where_a_matrix_is_seen(kind: Any) -> None:
+    with pytest.raises(ValueError, match="does not support complex parameters"):
+        kind([cr.ones(2, 2, dtype=cr.complex64, requires_grad=True)])
+
+
+def test_a_group_has_names_if_the_others_have() -> None:
+    v, w = leaf(1.0), leaf(2.0)
+    optimizer = SGD([("v", v), ("w", w)], lr=0.1)
+    assert optimizer.param_groups[0]["params"] == [v, w]
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["v", "w"]
+    optimizer.add_param_group({"params": [("x", leaf(3.0))]})
+    with pytest.raises(ValueError, match="must have names or none"):
+        optimizer.add_param_group({"params": [leaf(3.0)]})
+
+
+def test_the_optimizer_itself_has_no_update() -> None:
+    with pytest.raises(NotImplementedError, match=r"implements step\(closure\) or _update"):
+        Optimizer([with_grad(1.0)], {}).step()

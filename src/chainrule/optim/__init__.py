@@ -3,11 +3,33 @@
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
-from chainrule.optim.adam import Adam, AdamW
+from chainrule.optim import lr_scheduler as lr_scheduler
+from chainrule.optim import optimizer as optimizer
+from chainrule.optim import swa_utils as swa_utils
+from chainrule.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from chainrule.optim.lbfgs import LBFGS
+from chainrule.optim.matrix_rules import Adafactor, Muon
 from chainrule.optim.optimizer import Optimizer
-from chainrule.optim.sgd import SGD
+from chainrule.optim.sgd import ASGD, SGD
 
-__all__ = ["Optimizer", "SGD", "Adam", "AdamW"]
+__all__ = [
+    "Optimizer",
+    "SGD",
+    "ASGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "Rprop",
+    "Adafactor",
+    "Muon",
+    "LBFGS",
+]
 
 
 if not TYPE_CHECKING:  # type checkers would accept every name

@@ -1,101 +1,29 @@
-"""Adam and AdamW, with or without AMSGrad."""
+"""Adam and its variants: AdamW, Adamax, NAdam, RAdam."""
 
 from __future__ import annotations
 
-import sys
-from abc import abstractmethod
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.location import user_frame
-from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
-from chainrule.errors import ArgumentError
-from chainrule.optim.optimizer import (
-    Group,
-    Optimizer,
-    Parameters,
-    check_non_negative,
-    gradient,
+from chainrule.optim.optimizer import Group, Parameters
+from chainrule.optim.update_rule import (
+    State,
+    UpdateRule,
+    average,
+    average_squares,
     in_dtype_of,
     option_value,
+    state_value,
 )
 
 Array = Any
 
 
-class _AdamBase(Optimizer):
-    """Base of Adam and AdamW, which differ in the weight decay."""
-
-    def __init__(
-        self,
-        params: Parameters,
-        lr: float,
-        betas: tuple[float, float],
-        eps: float,
-        weight_decay: float,
-        amsgrad: bool,
-        maximize: bool,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
-
-    @abstractmethod
-    def _decay_weights(self, param: Tensor, options: Group) -> Array:
-        """Apply decoupled weight decay, if any; return the gradient for the moments."""
-
-    def _check(self, options: Group) -> None:
-        check_non_negative(options, "lr", "eps", "weight_decay")
-        for index, beta in enumerate(options["betas"]):
-            if not 0 <= beta < 1:
-                raise ArgumentError(
-                    f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
-                )
-
-    def _update(self, params: list[Tensor], options: Group) -> None:
-        frame = user_frame(sys._getframe())
-        for param in params:
-            p, g = param._array, self._decay_weights(param, options)
-            state = self._init_state(param, options["amsgrad"])
-            step = state["step"]._array
-            step += 1
-            moments = [state[name]._array for name in _MOMENTS if name in state]
-            if p.dtype.kind == "c":
-                _adam_step(p.real, g.real, [moment.real for moment in moments], step, options)
-                _adam_step(p.imag, g.imag, [moment.imag for moment in moments], step, options)
-            else:
-                _adam_step(p, g, moments, step, options)
-            for array in (p, *moments):
-                record_write(array, f"{type(self).__name__}.step", frame)
-
-    def _init_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
-        """Return the state of a parameter, initialised at its first step."""
-        state = self.state[param]
-        if "step" not in state:
-            self._made(param, "step", np.zeros(()))
-        for name in _MOMENTS if amsgrad else _MOMENTS[:2]:
-            if name not in state:
-                array = param._array
-                self._made(param, name, namespace(array).zeros_like(array))
-        return state
-
-    def _load_value(self, value: Any, param: Tensor, name: str) -> Any:
-        if name == "step":  # older versions and other libraries save a number
-            return make(np.array(float(value)), None)
-        return super()._load_value(value, param, name)
-
-
-@final
-class Adam(_AdamBase):
+class Adam(UpdateRule):
     """Adam: steps of about `lr` for each element, independent of the scale of its gradient.
 
     Parameters
@@ -116,6 +44,12 @@ class Adam(_AdamBase):
         where Adam does not [2]_.
     maximize : bool, default False
         Maximise the objective instead.
+    foreach, capturable, fused : optional
+        Accepted for PyTorch's sake, without effect: a step is always the fast one.
+    differentiable : bool, default False
+        True is refused: a step is never recorded.
+    decoupled_weight_decay : bool, default False
+        Apply the weight decay as `AdamW` does.
 
     Raises
     ------
@@ -149,29 +83,57 @@ class Adam(_AdamBase):
     def __init__(
         self,
         params: Parameters,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
+        super().__init__(params, locals())
 
-    def _decay_weights(self, param: Tensor, options: Group) -> Array:
-        return gradient(param, options)
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        names = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+        return names if options["amsgrad"] else names[:3]
+
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        beta1, beta2 = map(float, options["betas"])
+        t = advance(state["step"])
+        # p -= lr m̂ / (√v̂ + eps), with c, the factor in √v̂ = √v / c, moved out of the quotient.
+        c = (1 - beta2**t) ** 0.5
+        rate = option_value(options["lr"]) * c / (1 - beta1**t)
+        return beta1, beta2, float(options["eps"]) * c, rate
+
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        beta1, beta2, eps, rate = numbers
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        average(xp, m, g, beta1, scratch)
+        average_squares(xp, v, g, beta2, scratch)
+        if "max_exp_avg_sq" in state:
+            v = xp.maximum(state["max_exp_avg_sq"], v, out=state["max_exp_avg_sq"])
+        xp.sqrt(v, out=scratch)
+        scratch += eps
+        xp.divide(m, scratch, out=scratch)
+        scratch *= rate
+        p -= scratch
 
 
-@final
-class AdamW(_AdamBase):
+class AdamW(Adam):
     """Adam with decoupled weight decay, which doesn't enter the gradient and its moments.
 
     Parameters
     ----------
     params : iterable of Tensors, or of dicts
         The parameters to update: see `Optimizer`.
-    lr, betas, eps, amsgrad, maximize
+    lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused
         As for `Adam`.
     weight_decay : float, default 1e-2
         Fraction of a weight that is subtracted in each step, relative to `lr`.
@@ -204,49 +166,300 @@ class AdamW(_AdamBase):
     def __init__(
         self,
         params: Parameters,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
-
-    def _decay_weights(self, param: Tensor, options: Group) -> Array:
-        p, decay = param._array, float(options["weight_decay"])
-        if decay:
-            p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
-        return gradient(param, {**options, "weight_decay": 0})
+        UpdateRule.__init__(self, params, {**locals(), "decoupled_weight_decay": True})
 
 
-_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+class Adamax(UpdateRule):
+    """Adamax: Adam with the maximum of past gradients in the place of their second moment.
+
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        The parameters to update: see `Optimizer`.
+    lr : float or Tensor, default 2e-3
+        The learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the first moment and of the maximum: from 0, below 1.
+    eps : float, default 1e-8
+        Added to the absolute value of the gradient.
+    weight_decay : float, default 0
+        λ of an added penalty λ/2 ‖p‖².
+    maximize, foreach, capturable, differentiable
+        As for `Adam`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    With the gradient g (negated to maximise, plus λ p), in step t: m ← β₁ m + (1 - β₁) g,
+    u ← max(β₂ u, |g| + eps), and p ← p - lr / (1 - β₁ᵗ) · m / u [1]_. The state of a parameter is
+    ``step`` (t), ``exp_avg`` (m) and ``exp_inf`` (u).
+
+    References
+    ----------
+    .. [1] D. P. Kingma, J. Ba, Adam: A method for stochastic optimization, ICLR 2015, algorithm 2.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, -200.0], requires_grad=True)
+    >>> optimizer = cr.optim.Adamax([w], lr=0.25)
+    >>> w.pow(2).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([   0.7500, -199.7500], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, locals())
+
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        return ("step", "exp_avg", "exp_inf")
+
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        beta1, beta2 = map(float, options["betas"])
+        rate = option_value(options["lr"]) / (1 - beta1 ** advance(state["step"]))
+        return beta1, beta2, float(options["eps"]), rate
+
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        beta1, beta2, eps, rate = numbers
+        m, u = state["exp_avg"], state["exp_inf"]
+        average(xp, m, g, beta1, scratch)
+        xp.abs(g, out=scratch)
+        scratch += eps
+        u *= beta2
+        xp.maximum(u, scratch, out=u)
+        xp.divide(m, u, out=scratch)
+        scratch *= rate
+        p -= scratch
 
 
-def _adam_step(p: Array, g: Array, moments: list[Array], step: Array, options: Group) -> None:
-    """Update a real parameter and its moments, with one array of scratch memory."""
-    beta1, beta2 = map(float, options["betas"])
-    xp = namespace(p)
-    m, v = moments[:2]
-    scratch = xp.multiply(g, 1 - beta1, out=xp.empty_like(p))
-    m *= beta1
-    m += scratch
-    xp.multiply(g, g, out=scratch)
-    scratch *= 1 - beta2
-    v *= beta2
-    v += scratch
-    if options["amsgrad"]:
-        v = xp.maximum(moments[2], v, out=moments[2])
+class NAdam(UpdateRule):
+    """NAdam: Adam with Nesterov momentum.
 
-    # p -= lr m̂ / (√v̂ + eps), with c, the factor in √v̂ = √v / c, moved out of the quotient.
-    t = step.item() if xp.known else step
-    c = (1 - beta2**t) ** 0.5
-    eps, rate = float(options["eps"]) * c, option_value(options["lr"]) * c / (1 - beta1**t)
-    if not xp.known:
-        eps, rate = in_dtype_of(eps, p), in_dtype_of(rate, p)
-    xp.sqrt(v, out=scratch)
-    scratch += eps
-    xp.divide(m, scratch, out=scratch)
-    scratch *= rate
-    p -= scratch
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        The parameters to update: see `Optimizer`.
+    lr : float or Tensor, default 2e-3
+        The learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the first and the second moment: from 0, below 1.
+    eps : float, default 1e-8
+        Added to the denominator.
+    weight_decay : float, default 0
+        λ of an added penalty λ/2 ‖p‖².
+    momentum_decay : float, default 4e-3
+        Decay ψ of the momentum's schedule.
+    decoupled_weight_decay : bool, default False
+        Apply the weight decay as `AdamW` does.
+    maximize, foreach, capturable, differentiable
+        As for `Adam`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    With the moments m and v of Adam and μₜ = β₁ (1 - 0.96^(t ψ) / 2), the step is
+    p ← p - lr (μₜ₊₁ m / (1 - μ₁ … μₜ₊₁) + (1 - μₜ) g / (1 - μ₁ … μₜ)) / (√v̂ + eps) [1]_. The state
+    of a parameter is ``step`` (t), ``mu_product`` (μ₁ … μₜ), ``exp_avg`` (m) and ``exp_avg_sq``
+    (v).
+
+    References
+    ----------
+    .. [1] T. Dozat, Incorporating Nesterov momentum into Adam, ICLR 2016 workshop.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, -200.0], requires_grad=True)
+    >>> optimizer = cr.optim.NAdam([w], lr=0.25)
+    >>> for _ in range(2):
+    ...     optimizer.zero_grad()
+    ...     w.pow(2).sum().backward()
+    ...     optimizer.step()
+    >>> bool((w.detach().abs() < cr.tensor([0.8, 199.8])).all())
+    True
+    """
+
+    _NON_NEGATIVE = ("lr", "eps", "weight_decay", "momentum_decay")
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, locals())
+
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        return ("step", "mu_product", "exp_avg", "exp_avg_sq")
+
+    def _initial(self, name: str, p: Array, g: Array, options: Group) -> Array:
+        return np.ones(()) if name == "mu_product" else super()._initial(name, p, g, options)
+
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        beta1, beta2 = map(float, options["betas"])
+        lr, decay = option_value(options["lr"]), float(options["momentum_decay"])
+        t = advance(state["step"])
+        mu, following = (beta1 * (1 - 0.5 * 0.96 ** (n * decay)) for n in (t, t + 1))
+        product = state["mu_product"]
+        product *= mu
+        so_far = state_value(product)
+        c = (1 - beta2**t) ** 0.5
+        from_gradient = lr * (1 - mu) / (1 - so_far) * c
+        from_moment = lr * following / (1 - so_far * following) * c
+        return beta1, beta2, float(options["eps"]) * c, from_gradient, from_moment
+
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        beta1, beta2, eps, from_gradient, from_moment = numbers
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        average(xp, m, g, beta1, scratch)
+        average_squares(xp, v, g, beta2, scratch)
+        direction = m * from_moment
+        xp.multiply(g, from_gradient, out=scratch)
+        direction += scratch
+        xp.sqrt(v, out=scratch)
+        scratch += eps
+        direction /= scratch
+        p -= direction
+
+
+class RAdam(UpdateRule):
+    """RAdam: Adam that steps without the second moment while its variance is too large.
+
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        The parameters to update: see `Optimizer`.
+    lr : float or Tensor, default 1e-3
+        The learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the first and the second moment: from 0, below 1.
+    eps : float, default 1e-8
+        Added to the denominator.
+    weight_decay : float, default 0
+        λ of an added penalty λ/2 ‖p‖².
+    decoupled_weight_decay : bool, default False
+        Apply the weight decay as `AdamW` does.
+    maximize, foreach, capturable, differentiable
+        As for `Adam`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    With Adam's moments, ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ), the step is
+    p ← p - lr m̂ while ρₜ ≤ 5, then p ← p - lr r m̂ / (√v̂ + eps) with
+    r² = (ρₜ - 4) (ρₜ - 2) ρ∞ / ((ρ∞ - 4) (ρ∞ - 2) ρₜ) [1]_; eps is added to √v, as in PyTorch. The
+    state is Adam's.
+
+    References
+    ----------
+    .. [1] L. Liu et al., On the variance of the adaptive learning rate and beyond, ICLR 2020.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = cr.optim.RAdam([w], lr=0.25)
+    >>> w.pow(2).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.5000, -1.0000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, locals())
+
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        return ("step", "exp_avg", "exp_avg_sq")
+
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        beta1, beta2 = map(float, options["betas"])
+        step = state["step"]
+        t = advance(step)
+        xp = namespace(step)
+        at_end = 2 / (1 - beta2) - 1
+        rho = at_end - 2 * t * beta2**t / (1 - beta2**t)
+        rate = option_value(options["lr"]) / (1 - beta1**t)
+        part = (rho - 4) * (rho - 2) * at_end / ((at_end - 4) * (at_end - 2) * rho)
+        rectified = in_dtype_of(xp.sqrt(xp.asarray(part * (1 - beta2**t))) * rate, p)
+        # Before a step is rectified, `part` may be negative or infinite: the choice is a `where`.
+        return beta1, beta2, float(options["eps"]), rate, rectified, xp.asarray(rho - 5.0)
+
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        beta1, beta2, eps, rate, rectified, excess = numbers
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        average(xp, m, g, beta1, scratch)
+        average_squares(xp, v, g, beta2, scratch)
+        xp.sqrt(v, out=scratch)
+        scratch += eps
+        p -= m * xp.where(excess > 0, rectified / scratch, in_dtype_of(xp.asarray(rate), p))
+
+
+def advance(step: Array) -> Any:
+    """Count a step; return its number, or a symbol in a trace."""
+    step += 1
+    return state_value(step)

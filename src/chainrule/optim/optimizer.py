@@ -1,41 +1,96 @@
-"""The base class of optimisers: parameter groups with options, state, and the step."""
+"""The base class of optimisers: parameter groups with options, state, hooks and the step."""
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import enable_grad, run_in
+from chainrule.autograd.node import HookDict, RemovableHandle
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
-from chainrule.backend import device_of, is_known, move, namespace
+from chainrule.backend import device_of, move, namespace
 from chainrule.errors import ArgumentError
 from chainrule.interrupts import errstate
 
 Array = Any
 Group = dict[str, Any]
-Parameters = Iterable[Tensor] | Iterable[Group]
+Parameters = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
+Hook = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 _MADE_IN_TRACE: set[int] = set()
 """Ids of optimisers with state from a trace. Not an attribute, which would be guarded."""
 
 
-class Optimizer(ABC):
+def _register(hooks: HookDict, hook: Hook, prepend: bool = False) -> RemovableHandle:
+    earlier = list(hooks.items())
+    handle = RemovableHandle(hooks, hook)
+    if prepend:
+        for key, other in earlier:
+            del hooks[key]
+            hooks[key] = other
+    return handle
+
+
+def _with_hooks(step: F) -> F:
+    """Return a `step` that runs the hooks of its optimiser before and after the update."""
+
+    @functools.wraps(step)
+    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        self._opt_called = True  # for lr_scheduler, which warns about the order of the calls
+        before, after = self._hooks["step_pre"], self._hooks["step_post"]
+        for hook in [*_GLOBAL_HOOKS["step_pre"].values(), *before.values()]:
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise TypeError(
+                        "a hook before step() must return None or (args, kwargs), the new "
+                        f"arguments of step(), but it returned {changed!r}"
+                    )
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in [*after.values(), *_GLOBAL_HOOKS["step_post"].values()]:
+            hook(self, args, kwargs)
+        return result
+
+    return cast(F, hooked)
+
+
+def _no_hooks() -> defaultdict[str, HookDict]:
+    return defaultdict(HookDict)
+
+
+_GLOBAL_HOOKS = _no_hooks()
+
+
+def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
+    """Register a hook that runs before `step` of all optimisers: see `register_step_pre_hook`."""
+    return _register(_GLOBAL_HOOKS["step_pre"], hook)
+
+
+def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
+    """Register a hook that runs after `step` of all optimisers: see `register_step_post_hook`."""
+    return _register(_GLOBAL_HOOKS["step_post"], hook)
+
+
+class Optimizer:
     """An update rule and the parameters that it updates, in place and unrecorded.
 
     Parameters
     ----------
-    params : iterable of Tensors, or of dicts
-        Leaves. A dict is a parameter group: its entry ``"params"`` contains tensors, the others are
-        options of this group instead of `defaults`.
+    params : iterable of Tensors, of (str, Tensor) pairs, or of dicts
+        Leaves, or leaves with names, which printing and `state_dict` show. A dict is a parameter
+        group: its entry ``"params"`` contains tensors, the others are options of this group instead
+        of `defaults`.
     defaults : dict
         The default options of parameter groups.
 
@@ -59,13 +114,33 @@ class Optimizer(ABC):
 
     Notes
     -----
-    A subclass implements the check of its options (`_check`) and the update (`_update`).
+    A subclass overrides `step`, as in PyTorch, and writes under `no_grad`. Or it implements
+    `_update`, which gets the parameters with a gradient, group by group; then `step` calls the
+    closure, and an interrupt leaves no write unrecorded.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> class SignDescent(cr.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     def _update(self, params, options):
+    ...         with cr.no_grad():
+    ...             for param in params:
+    ...                 param -= options["lr"] * param.grad.sign()
+    >>> w = cr.tensor([1.0, -2.0], requires_grad=True)
+    >>> w.pow(2).sum().backward()
+    >>> SignDescent([w], lr=0.25).step()
+    >>> w
+    tensor([ 0.7500, -1.7500], requires_grad=True)
     """
 
     def __init__(self, params: Parameters, defaults: Mapping[str, Any]) -> None:
         self.defaults: Group = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self._hooks: defaultdict[str, HookDict] = _no_hooks()
+        self._opt_called = False
         listed: list[Any] = _ordered(params)
         if not listed:
             raise ArgumentError(
@@ -75,13 +150,26 @@ class Optimizer(ABC):
         for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)
 
-    @abstractmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_hooks"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _hooks=_no_hooks())
+
     def _check(self, options: Group) -> None:
         """Raise an ArgumentError if a group's options are out of range."""
 
-    @abstractmethod
     def _update(self, params: list[Tensor], options: Group) -> None:
         """Update the parameters of a group that have a gradient, in place."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no update: a subclass of Optimizer implements step(closure)"
+            " or _update(params, options), where options is the parameter group"
+        )
 
     def add_param_group(self, param_group: Group) -> None:
         """Add a group of parameters.
@@ -111,6 +199,14 @@ class Optimizer(ABC):
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else _ordered(given)
         group = {**self.defaults, **param_group, "params": params}
+        if params and all(isinstance(entry, tuple) for entry in params):
+            group["param_names"] = [name for name, _ in params]
+            params = group["params"] = [param for _, param in params]
+        if any(("param_names" in other) != ("param_names" in group) for other in self.param_groups):
+            raise ArgumentError(
+                "all parameter groups must have names or none: give (name, tensor) pairs, such as "
+                "model.named_parameters(), for each group or tensors for each"
+            )
         for param in params:
             _check_parameter(param)
         if len(set(params)) < len(params):
@@ -126,6 +222,7 @@ class Optimizer(ABC):
     def _parameters(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
 
+    @_with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in its own memory.
 
@@ -239,15 +336,24 @@ class Optimizer(ABC):
         >>> optimizer.state_dict()["state"]
         {0: {'momentum_buffer': tensor([1., 2.])}}
         """
+        for hook in [*self._hooks["state_dict_pre"].values()]:
+            hook(self)
         self._forget_outlived()
-        number = {param: i for i, param in enumerate(self._parameters())}
-        return {
-            "state": {number[param]: dict(kept) for param, kept in self.state.items() if kept},
+        number: dict[Any, Any] = {param: i for i, param in enumerate(self._parameters())}
+        found: dict[str, Any] = {
+            "state": {
+                number.get(key, key): dict(kept) if isinstance(kept, dict) else kept
+                for key, kept in self.state.items()
+                if kept
+            },
             "param_groups": [
                 {**group, "params": [number[param] for param in group["params"]]}
                 for group in self.param_groups
             ],
         }
+        for hook in [*self._hooks["state_dict_post"].values()]:
+            found = found if (changed := hook(self, found)) is None else changed
+        return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load the state and the options of another optimiser of the same class.
@@ -255,7 +361,8 @@ class Optimizer(ABC):
         Parameters
         ----------
         state_dict : dict
-            From `state_dict`. It is copied to the dtype and the device of the parameters.
+            From `state_dict`, or of PyTorch's optimiser of the same name, whose tensors are read
+            as arrays. It is copied to the dtype and the device of the parameters.
 
         Raises
         ------
@@ -271,13 +378,16 @@ class Optimizer(ABC):
         >>> second.param_groups[0]["lr"]
         0.1
         """
+        for hook in [*self._hooks["load_state_dict_pre"].values()]:
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ArgumentError(
                 "loaded state dict has a different number of parameter groups: got "
                 f"{len(saved)}, expected {len(self.param_groups)}"
             )
-        groups, state = [], defaultdict[Tensor, dict[str, Any]](dict)
+        groups, state, numbers = [], defaultdict[Any, Any](dict), set[Any]()
         for theirs, ours in zip(saved, self.param_groups, strict=True):
             if len(theirs["params"]) != len(ours["params"]):
                 raise ArgumentError(
@@ -289,17 +399,77 @@ class Optimizer(ABC):
             self._check(group)
             groups.append(group)
             for number, param in zip(theirs["params"], ours["params"], strict=True):
+                numbers.add(number)
                 if number in state_dict["state"]:
                     saved_state = state_dict["state"][number]
                     state[param] = {
-                        name: self._load_value(saved_state[name], param, name)
+                        name: self._load_value(saved_state[name], param, name, group)
                         for name in saved_state
                     }
+        for key, value in state_dict["state"].items():
+            if key not in numbers:
+                state[key] = copy.deepcopy(value)
         self.param_groups, self.state = groups, state
+        for hook in [*self._hooks["load_state_dict_post"].values()]:
+            hook(self)
 
-    def _load_value(self, value: Any, param: Tensor, name: str) -> Any:
+    def _load_value(self, value: Any, param: Tensor, name: str, options: Group) -> Any:
         """Return an entry of the state of a parameter, from that of another optimiser."""
-        return _converted_copy(value, param, name)
+        if isinstance(value, list | tuple):
+            return type(value)(self._load_value(each, param, name, options) for each in value)
+        if not hasattr(value, "__array__"):  # neither a tensor nor PyTorch's
+            return copy.deepcopy(value)
+        array = array_of(value)
+        return as_state(array, array.dtype if name == "step" else param.dtype, param)
+
+    def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Register ``hook(optimizer, args, kwargs)`` to run before `step`.
+
+        Parameters
+        ----------
+        hook : callable
+            Returns None, or (args, kwargs): other arguments for `step`.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` takes the hook back.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> w = cr.tensor(1.0, requires_grad=True)
+        >>> optimizer = cr.optim.SGD([w])
+        >>> handle = optimizer.register_step_pre_hook(lambda *_: print("step"))
+        >>> optimizer.step()
+        step
+        >>> handle.remove()
+        """
+        return _register(self._hooks["step_pre"], hook)
+
+    def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Register ``hook(optimizer, args, kwargs)`` to run after `step`; see the pre-hook."""
+        return _register(self._hooks["step_post"], hook)
+
+    def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Register ``hook(optimizer)`` to run before `state_dict`; `prepend`: before the others."""
+        return _register(self._hooks["state_dict_pre"], hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Register ``hook(optimizer, state_dict)``, which may return another `state_dict`."""
+        return _register(self._hooks["state_dict_post"], hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
+        """Register ``hook(optimizer, state_dict)``, which may return another one to load."""
+        return _register(self._hooks["load_state_dict_pre"], hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
+        """Register ``hook(optimizer)`` to run after `load_state_dict`; `prepend`: before others."""
+        return _register(self._hooks["load_state_dict_post"], hook, prepend)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -309,41 +479,18 @@ class Optimizer(ABC):
         return "\n".join([*lines, ")"])
 
 
-# --- options and gradients ------------------------------------------------------------------------
-
-_TITLES = {"lr": "learning rate", "eps": "epsilon value"}
+# --- values of a loaded state ---------------------------------------------------------------------
 
 
-def check_non_negative(options: Group, *names: str) -> None:
-    """Raise an ArgumentError if one of these options is negative or nan."""
-    for name in names:
-        if not options[name] >= 0:
-            title = _TITLES.get(name, f"{name} value")
-            raise ArgumentError(f"Invalid {title}: {options[name]}, expected at least 0")
+def array_of(value: Any) -> Array:
+    """Return the array of a tensor, of an array or of a tensor of PyTorch's."""
+    return value._array if isinstance(value, Tensor) else np.asarray(value)
 
 
-def gradient(param: Tensor, options: Group) -> Array:
-    """Return the gradient of the objective: of the loss or its negative, plus the L2 penalty."""
-    grad: Any = param._grad
-    g = -grad._array if options["maximize"] else grad._array
-    decay = float(options["weight_decay"])
-    return g + decay * param._array if decay else g
-
-
-def option_value(option: Any) -> Any:
-    """Return an option as a Python number, or as a symbol if it is a traced tensor."""
-    if isinstance(option, Tensor) and not is_known(option._array):
-        return option._array
-    return float(option)
-
-
-def in_dtype_of(number: Any, array: Array) -> Any:
-    """Return a number that preserves the dtype of `array` in arithmetic."""
-    return number if number.__class__ is float else number.astype(_real(array.dtype), copy=False)
-
-
-def _real(dtype: Any) -> Any:
-    return np.zeros(0, dtype).real.dtype
+def as_state(array: Array, dtype: Any, param: Tensor) -> Tensor:
+    """Return a copy of an array as a tensor of a dtype, on the device of a parameter."""
+    moved = move(array, device_of(param._array))
+    return make(namespace(moved).array(moved, dtype=dtype), None)
 
 
 # --- checks of parameters -------------------------------------------------------------------------
@@ -381,16 +528,3 @@ def _check_parameter(param: Any) -> None:
             f"{list(param.shape)}, is expanded, so that elements share memory, or comes from a "
             "read-only NumPy array. clone() it first"
         )
-
-
-def _converted_copy(value: Any, param: Tensor, name: str) -> Any:
-    """Return a copy of a value of the state, in the dtype and on the device of `param`."""
-    if not isinstance(value, Tensor):
-        return copy.deepcopy(value)
-    if value.shape != param.shape:
-        raise ArgumentError(
-            f"loaded state dict has a {name} of shape {list(value.shape)} for a parameter of shape "
-            f"{list(param.shape)}"
-        )
-    array = move(value._array, device_of(param._array))
-    return make(namespace(array).array(array, dtype=param.dtype), None)

@@ -1,0 +1,207 @@
+"""Optimisers that update each parameter by itself: a description of the state, and a formula."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from chainrule.autograd.location import user_frame
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import record_write
+from chainrule.backend import is_known, namespace
+from chainrule.errors import ArgumentError
+from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
+
+Array = Any
+State = dict[str, Array]
+
+
+class UpdateRule(Optimizer, ABC):
+    """Base of optimisers whose update of a parameter depends on this parameter alone.
+
+    A subclass says which state a parameter has (`_state_names`, `_initial`), how the numbers of a
+    step follow from the options and from the state of shape () (`_numbers`), and what is done with
+    arrays (`_apply`). What all have in common is here: initial state, `maximize`, weight decay,
+    complex parameters (as two real ones), checks of options, and the log of writes.
+    """
+
+    _NON_NEGATIVE: ClassVar[tuple[str, ...]] = ("lr", "eps", "weight_decay")
+    _DECOUPLED: ClassVar[bool] = False
+    """Weight decay is no part of the gradient: p ← (1 - lr · weight_decay) p before the update."""
+    _ELEMENTWISE: ClassVar[bool] = True
+    """Each element is updated by itself, so that a complex parameter counts as two real ones."""
+
+    def __init__(self, params: Parameters, arguments: Mapping[str, Any]) -> None:
+        super().__init__(params, options_in(arguments))
+
+    @abstractmethod
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        """Return the names of the arrays that a parameter keeps with these options."""
+
+    def _initial(self, name: str, p: Array, g: Array, options: Group) -> Array:
+        """Return the initial value of a state; one of shape () is on the CPU, in float64."""
+        return np.zeros(()) if name == "step" else namespace(p).zeros_like(p)
+
+    @abstractmethod
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        """Advance the states of shape (); return the numbers that `_apply` takes.
+
+        `fresh` says that the state was initialised in this step. In a trace, numbers that depend on
+        the state are symbols; others are Python's, or arrays in the real dtype of `p`.
+        """
+
+    @abstractmethod
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        """Update a parameter and its states in place; `scratch` is memory of the same shape."""
+
+    def _check(self, options: Group) -> None:
+        rate = options["lr"]
+        if isinstance(rate, Tensor) and rate.numel() != 1:
+            raise ArgumentError(f"a Tensor lr must be 1-element, but its shape is {rate.shape}")
+        for name in self._NON_NEGATIVE:
+            if name in options and not options[name] >= 0:
+                raise ArgumentError(
+                    f"Invalid {_TITLES.get(name, f'{name} value')}: {options[name]}, "
+                    "expected at least 0"
+                )
+        for index, beta in enumerate(options.get("betas", ())):
+            if not 0 <= beta < 1:
+                raise ArgumentError(
+                    f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
+                )
+        if options.get("differentiable"):
+            raise ArgumentError(
+                "differentiable=True: the step of an optimiser is never recorded. Write the update "
+                "as w = w - lr * g, with g from cr.autograd_grad(loss, w, create_graph=True)"
+            )
+
+    def _update(self, params: list[Tensor], options: Group) -> None:
+        frame = user_frame(sys._getframe())
+        operation = f"{type(self).__name__}.step"
+        decay, maximize = float(options.get("weight_decay", 0)), options.get("maximize", False)
+        decoupled = options.get("decoupled_weight_decay", self._DECOUPLED)
+        scratches: dict[Any, Array] = {}
+        for param in params:
+            p, g = param._array, param._grad._array  # type: ignore[union-attr]
+            if maximize:
+                g = -g
+            if decay and not decoupled:
+                g = g + decay * p
+            names = self._state_names(options, p)
+            state, fresh = self._arrays(param, names, g, options) if names else ({}, False)
+            numbers = self._numbers(state, options, p, fresh)
+            if decay and decoupled:
+                p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
+            if p.dtype.kind == "c" and self._ELEMENTWISE:
+                for part in ("real", "imag"):
+                    parts = {name: getattr(array, part) for name, array in state.items()}
+                    self._apply_to(getattr(p, part), getattr(g, part), parts, numbers, scratches)
+            else:
+                self._apply_to(p, g, state, numbers, scratches)
+            record_write(p, operation, frame)
+            for array in state.values():
+                if array.ndim:
+                    record_write(array, operation, frame)
+
+    def _apply_to(
+        self, p: Array, g: Array, state: State, numbers: Sequence[Any], scratches: dict[Any, Array]
+    ) -> None:
+        """Update a real parameter; parameters of the same shape share scratch memory."""
+        xp = namespace(p)
+        if xp.known:
+            key = p.shape, p.strides, p.dtype
+            scratch = scratches.get(key)
+            if scratch is None:
+                scratch = scratches[key] = xp.empty_like(p)
+        else:
+            scratch = xp.empty_like(p)
+            numbers = [in_dtype_of(number, p) for number in numbers]
+        self._apply(xp, p, g, state, numbers, scratch)
+
+    def _arrays(
+        self, param: Tensor, names: Sequence[str], g: Array, options: Group
+    ) -> tuple[State, bool]:
+        """Return the state of a parameter, initialised where it is missing, and if it was."""
+        kept, fresh = self.state[param], False
+        arrays = {}
+        for name in names:
+            tensor = kept.get(name)
+            if tensor is None:
+                array = self._made(param, name, self._initial(name, param._array, g, options))
+                fresh = True
+            else:
+                array = tensor._array
+            arrays[name] = array
+        return arrays, fresh
+
+    def _load_value(self, value: Any, param: Tensor, name: str, options: Group) -> Any:
+        if value is None or name not in self._state_names(options, param._array):
+            return super()._load_value(value, param, name, options)
+        expected = self._initial(name, param._array, param._array, options)
+        array = array_of(value)  # older versions and other libraries save numbers, too
+        if array.shape != expected.shape:
+            raise ArgumentError(
+                f"loaded state dict has a {name} of shape {list(array.shape)} for a parameter of "
+                f"shape {list(param.shape)}, expected shape {list(expected.shape)}"
+            )
+        if isinstance(expected, np.ndarray) and not expected.ndim and param._array.ndim:
+            return make(np.array(array, expected.dtype), None)
+        return as_state(array, expected.dtype, param)
+
+
+def options_in(arguments: Mapping[str, Any]) -> Group:
+    """Return the options among the local variables of an `__init__`: its own arguments."""
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name not in ("self", "params", "__class__")
+    }
+
+
+_TITLES = {"lr": "learning rate", "eps": "epsilon value"}
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def option_value(option: Any) -> Any:
+    """Return an option as a Python number, or as a symbol if it is a traced tensor."""
+    if isinstance(option, Tensor) and not is_known(option._array):
+        return option._array
+    return float(option)
+
+
+def state_value(array: Array) -> Any:
+    """Return a state of shape () as a Python number, or as a symbol in a trace."""
+    return array.item() if is_known(array) else array
+
+
+def in_dtype_of(number: Any, array: Array) -> Any:
+    """Return a number that preserves the dtype of `array` in arithmetic."""
+    if number.__class__ is float or number.__class__ is bool:
+        return number
+    return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
+
+
+# --- moving averages ------------------------------------------------------------------------------
+
+
+def average(xp: Any, m: Array, x: Array, beta: float, scratch: Array) -> None:
+    """Update an exponential moving average: m ← β m + (1 - β) x."""
+    xp.multiply(x, 1 - beta, out=scratch)
+    m *= beta
+    m += scratch
+
+
+def average_squares(xp: Any, v: Array, x: Array, beta: float, scratch: Array) -> None:
+    """Update an exponential moving average of squares: v ← β v + (1 - β) x²."""
+    xp.multiply(x, x, out=scratch)
+    scratch *= 1 - beta
+    v *= beta
+    v += scratch
