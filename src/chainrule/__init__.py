@@ -50,7 +50,7 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            array_api checks cuda fft func linalg nn optim signal special transforms utils""",
+            array_api checks cuda fft func linalg nn optim scipy signal special transforms utils""",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",
