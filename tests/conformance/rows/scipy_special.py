@@ -182,14 +182,15 @@ def _row(name: str, points: tuple[Point, ...]) -> Row:
         if k == 0:
             first = [[[v] for v in part] if i == 0 else part for i, part in enumerate(lists)]
             situations += [
-                situation("0-d", *values, smooth=smooth, **constants),
+                situation("0-d", *[()] * len(values), smooth=smooth, **constants),
                 situation("size-0", *[(2, 0)] * len(values), **constants),
                 situation("broadcast", *first, smooth=smooth, **constants),
             ]
     return row(
         declared.primitive.name,
         tuple(situations),
-        dtypes=REAL,
+        *[(np.real(points[0][i]), np.real(points[0][i])) for i in positions],
+        dtypes=REAL[1:] if declared.double else REAL,
         cr=_spelling(name, positions),
         np=_spelling(name, positions),
         torch=None,
@@ -203,6 +204,8 @@ def _spelling(name: str, positions: list[int]) -> Any:
         special = scipy.special if library is np else library.scipy.special
         operands: list[Any] = list(arrays)
         for x, value in constants.items():
+            if library is np:  # whose loops for numbers are those of double precision
+                value = arrays[-1].real.dtype.type(value)
             operands.insert(UFUNCS[name].inputs.index(x), value)
         if library is np and name.startswith("eval_hermite"):
             return getattr(special, name)(int(operands[0]), arrays[0]).astype(arrays[0].dtype)

@@ -228,6 +228,6 @@ def _struve(name: str, sign: int) -> Rule:
 
 ufunc("struve", "v x", reasons=_ORDER, x=_struve("struve", -1))
 ufunc("modstruve", "v x", reasons=_ORDER, x=_struve("modstruve", 1))
-ufunc("itstruve0", "x", x=lambda xp, x: xp.special.struve(0.0, x))
-ufunc("it2struve0", "x", x=lambda xp, x: -xp.special.struve(0.0, x) / x)
-ufunc("itmodstruve0", "x", x=lambda xp, x: xp.special.modstruve(0.0, x))
+ufunc("itstruve0", "x", x=lambda xp, x: xp.special.struve(xp.zeros_like(x), x))
+ufunc("it2struve0", "x", x=lambda xp, x: -xp.special.struve(xp.zeros_like(x), x) / x)
+ufunc("itmodstruve0", "x", x=lambda xp, x: xp.special.modstruve(xp.zeros_like(x), x))

@@ -45,6 +45,7 @@ class Ufunc:
     reasons: Mapping[str, str]  # of the arguments without a partial
     holomorphic: bool  # complex arguments are accepted where SciPy accepts them
     constant: bool  # every derivative is zero
+    double: bool  # computed in double precision
     primitive: Primitive = field(repr=False)
 
 
@@ -62,6 +63,7 @@ def ufunc(
     holomorphic: bool = True,
     constant: bool = False,
     real: bool = False,
+    double: bool = False,
     forward: Rule | None = None,
     given: Mapping[str, Partial] = MappingProxyType({}),
     **partials: Partial,
@@ -84,6 +86,8 @@ def ufunc(
         Whether the function is piecewise constant.
     real : bool
         Whether several complex outputs have real arguments: their gradient is the real part.
+    double : bool
+        Whether to compute in double precision, since SciPy's loop for single precision fails.
     forward : Rule
         The function, if it isn't SciPy's of that name.
     given, **partials
@@ -107,7 +111,15 @@ def ufunc(
     else:
         primitive = _of_several_outputs(label, run, names, outs, found, real)
     declared = Ufunc(
-        name, names, outs, partials, {} if constant else why, holomorphic, constant, primitive
+        name,
+        names,
+        outs,
+        partials,
+        {} if constant else why,
+        holomorphic,
+        constant,
+        double,
+        primitive,
     )
     UFUNCS[name] = declared
     function = _function(declared)
@@ -236,25 +248,30 @@ def inverse(
 def _function(declared: Ufunc) -> Callable[..., Any]:
     """Return the public function: SciPy's for arrays and numbers, recorded for tensors."""
     name, apply, count = declared.name, declared.primitive.apply, len(declared.inputs)
-    spread = len(declared.outputs) > 1 and count > 1
+    several = len(declared.outputs) > 1
+    spread = several and count > 1
 
     def function(*operands: Operand, **settings: Any) -> Any:
         if settings or len(operands) != count:
             _refuse_call(declared, operands, settings)
         tensors = _operands(declared, operands)
-        half = tensors[-1]._array.dtype.char == "e"
-        if half:
-            tensors = [cast(t, np.float32) if t._array.dtype.char == "e" else t for t in tensors]
+        narrow = tensors[-1]._array.dtype
+        wide = np.float64 if declared.double else np.float32
+        if widened := narrow.kind == "f" and narrow.itemsize < np.dtype(wide).itemsize:
+            tensors = [cast(t, wide) for t in tensors]
         if spread:
             shape = np.broadcast_shapes(*[t.shape for t in tensors])
             tensors = [
                 t if t.shape == shape else broadcast_to.apply(t, shape=shape) for t in tensors
             ]
         result = apply(*tensors)
-        if half:
-            narrow = [cast(t, np.float16) for t in (result if spread else [result])]
-            return tuple(narrow) if spread else narrow[0]
-        return result
+        if not widened:
+            return result
+        parts = [
+            cast(t, narrow) if t._array.dtype.kind == "f" else t
+            for t in (result if several else (result,))
+        ]
+        return tuple(parts) if several else parts[0]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(declared)
@@ -306,8 +323,14 @@ def _operands(declared: Ufunc, operands: tuple[Operand, ...]) -> list[Tensor]:
     kinds = _kinds(declared.name)
     real = np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
     converted = []
-    for x, t, kind in zip(declared.inputs, tensors, kinds, strict=True):
+    for x, t, kind, given in zip(declared.inputs, tensors, kinds, operands, strict=True):
         wanted = real
+        if (
+            t._array.dtype.kind == "c"
+            and "c" not in kind
+            and not isinstance(given, Tensor | complex)
+        ):
+            t = as_tensors((np.asarray(given, real),))[0]  # a number took the dtype of the others
         if t._array.dtype.kind == "c":
             if "c" not in kind or not declared.holomorphic:
                 raise DTypeError(

@@ -80,6 +80,9 @@ def _equation(kind: str, x: str) -> Any:
     return prolate if kind == "pro" else angular if x == "ang" else radial
 
 
+# SciPy's loops for single precision never return.
+
+
 def _spheroidal(kind: str, name: str) -> None:
     """Declare a spheroidal function, with its characteristic value computed, and given."""
     equation, value = _equation(kind, name[:3]), f"{kind}_cv"
@@ -90,11 +93,11 @@ def _spheroidal(kind: str, name: str) -> None:
     def given(xp: Any, m: Array, c: Array, cv: Array, x: Array, y: Array, d: Array) -> Array:
         return equation(m, c, x, y, d, cv)
 
-    ufunc(f"{kind}_{name}", "m n c x", "y d", integer="m n", x=(_slope, computed))
-    ufunc(f"{kind}_{name}_cv", "m n c cv x", "y d", integer="m n", x=(_slope, given))
+    ufunc(f"{kind}_{name}", "m n c x", "y d", integer="m n", double=True, x=(_slope, computed))
+    ufunc(f"{kind}_{name}_cv", "m n c cv x", "y d", integer="m n", double=True, x=(_slope, given))
 
 
 for _kind in ("pro", "obl"):
-    ufunc(f"{_kind}_cv", "m n c", integer="m n")
+    ufunc(f"{_kind}_cv", "m n c", integer="m n", double=True)
     for _name in ("ang1", "rad1", "rad2"):
         _spheroidal(_kind, _name)
