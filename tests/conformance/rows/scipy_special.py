@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from chainrule.scipy.special.ufunc import UFUNCS
 from conformance.row import REAL, Row, Situation, row, situation
@@ -90,13 +91,14 @@ POINTS: dict[str, tuple[Point, ...]] = {
     **dict.fromkeys(["pro_ang1", "obl_ang1"], ((1, 2, 1.2, 0.3),)),
     **dict.fromkeys(["pro_rad1", "pro_rad2", "obl_rad2"], ((1, 1, 3.2, 1.6),)),
     "obl_rad1": ((1, 2, 1.2, 0.6),),
-    # their characteristic values
-    "pro_ang1_cv": ((1, 2, 1.2, 6.584909592542306, 0.3),),
-    "obl_ang1_cv": ((1, 2, 1.2, 5.371214370044866, 0.3),),
-    "pro_rad1_cv": ((1, 1, 3.2, 3.890446985545494, 1.6),),
-    "pro_rad2_cv": ((1, 1, 3.2, 3.890446985545494, 1.6),),
-    "obl_rad1_cv": ((1, 1, 3.2, -0.5505698034226376, 1.6),),
-    "obl_rad2_cv": ((1, 1, 3.2, -0.5505698034226376, 1.6),),
+    "pro_ang1_cv": ((1, 2, 1.2, float(special.pro_cv(1, 2, 1.2)), 0.3),),
+    "obl_ang1_cv": ((1, 2, 1.2, float(special.obl_cv(1, 2, 1.2)), 0.3),),
+    **dict.fromkeys(
+        ["pro_rad1_cv", "pro_rad2_cv"], ((1, 1, 3.2, float(special.pro_cv(1, 1, 3.2)), 1.6),)
+    ),
+    **dict.fromkeys(
+        ["obl_rad1_cv", "obl_rad2_cv"], ((1, 1, 3.2, float(special.obl_cv(1, 1, 3.2)), 1.6),)
+    ),
     # elliptic integrals and functions
     "ellipk": ((0.3,), (0.0,), (0.7,), (-3.0,), (0.5,), (-0.5,)),
     "ellipkm1": ((0.3,), (0.6,), (1.0,), (0.5,)),
@@ -199,17 +201,15 @@ def _row(name: str, points: tuple[Point, ...]) -> Row:
 
 def _spelling(name: str, positions: list[int]) -> Any:
     def call(library: Any, *arrays: Any, **constants: float) -> Any:
-        import scipy.special
-
-        special = scipy.special if library is np else library.scipy.special
+        functions = special if library is np else library.scipy.special
         operands: list[Any] = list(arrays)
         for x, value in constants.items():
             if library is np:  # whose loops for numbers are those of double precision
                 value = arrays[-1].real.dtype.type(value)
             operands.insert(UFUNCS[name].inputs.index(x), value)
         if library is np and name.startswith("eval_hermite"):
-            return getattr(special, name)(int(operands[0]), arrays[0]).astype(arrays[0].dtype)
-        return getattr(special, name)(*operands)
+            return getattr(functions, name)(int(operands[0]), arrays[0]).astype(arrays[0].dtype)
+        return getattr(functions, name)(*operands)
 
     return call
 

@@ -182,27 +182,27 @@ ufunc("fdtrc", "dfn dfd x", given=_complement(_FISHER, "dfn dfd x"))
 inverse("fdtri", "dfn dfd p", of=_FISHER, solves="x")
 inverse("fdtridfd", "dfn p x", of=_FISHER, solves="dfd")
 
-# Student's: for t < 0 half of I of (df/2, 1/2) at df/(df + t²)
+# Student's: for x < 0 half of I of (df/2, 1/2) at df/(df + x²)
 
 
-def _student_t(xp: Any, df: Array, t: Array) -> Array:
+def _student_t(xp: Any, df: Array, x: Array) -> Array:
     special = xp.special
     half = df / 2
-    log = special.betaln(half, 0.5 * xp.ones_like(df)) + (half + 0.5) * xp.log1p(t * t / df)
+    log = special.betaln(half, 0.5 * xp.ones_like(df)) + (half + 0.5) * xp.log1p(x * x / df)
     return xp.exp(-log) / xp.sqrt(df)
 
 
-def _student_df(xp: Any, df: Array, t: Array) -> Array:
-    w = t * t / (df + t * t)
+def _student_df(xp: Any, df: Array, x: Array) -> Array:
+    w = x * x / (df + x * x)
     half = 0.5 * xp.ones_like(df)
     moment = -_beta_b(xp, half, df / 2, w) / 2  # of the tail, by the other parameter
-    return -xp.sign(t) * moment / 2 - t / df * _student_t(xp, df, t) / 2
+    return -xp.sign(x) * moment / 2 - x / df * _student_t(xp, df, x) / 2
 
 
-_STUDENT: Mapping[str, Rule] = {"df": _student_df, "t": _student_t}
-ufunc("stdtr", "df t", given=_STUDENT)
-inverse("stdtridf", "p t", of=_STUDENT, solves="df")
-inverse("stdtrit", "df p", of=_STUDENT, solves="t")
+_STUDENT: Mapping[str, Rule] = {"df": _student_df, "x": _student_t}
+ufunc("stdtr", "df x", given=_STUDENT)
+inverse("stdtridf", "p x", of=_STUDENT, solves="df")
+inverse("stdtrit", "df p", of=_STUDENT, solves="x")
 
 # --- normal distributions of given mean or deviation ----------------------------------------------
 

@@ -73,28 +73,28 @@ ufunc("ncfdtridfn", "p dfd nc f")
 # --- noncentral t ---------------------------------------------------------------------------------
 
 
-def _moment(xp: Any, power: Array, df: Array, nc: Array, t: Array) -> Array:
-    """Return ∫ z^power exp(-(z - c)²/2) dz over z > 0, c = nc t / √(t² + df) (DLMF 12.5.1)."""
-    c = nc * t / xp.sqrt(t * t + df)
+def _moment(xp: Any, power: Array, df: Array, nc: Array, x: Array) -> Array:
+    """Return ∫ z^power exp(-(z - c)²/2) dz over z > 0, c = nc x / √(t² + df) (DLMF 12.5.1)."""
+    c = nc * x / xp.sqrt(x * x + df)
     return xp.exp(xp.special.gammaln(power + 1) - c * c / 4) * xp.special.pbdv(-power - 1, -c)[0]
 
 
-def _t_factor(xp: Any, df: Array, nc: Array, t: Array) -> Array:
-    share = df / (df + t * t)
+def _t_factor(xp: Any, df: Array, nc: Array, x: Array) -> Array:
+    share = df / (df + x * x)
     log = xp.special.gammaln(df / 2) + 0.6931471805599453 * (df / 2 - 1)  # log 2
     return 0.3989422804014327 * xp.exp(-share * nc * nc / 2 + df / 2 * xp.log(share) - log)
 
 
 _T: Mapping[str, Rule] = {
-    "nc": lambda xp, df, nc, t: -_t_factor(xp, df, nc, t) * _moment(xp, df - 1, df, nc, t),
-    "t": lambda xp, df, nc, t: (
-        _t_factor(xp, df, nc, t) * _moment(xp, df, df, nc, t) / xp.sqrt(df + t * t)
+    "nc": lambda xp, df, nc, x: -_t_factor(xp, df, nc, x) * _moment(xp, df - 1, df, nc, x),
+    "x": lambda xp, df, nc, x: (
+        _t_factor(xp, df, nc, x) * _moment(xp, df, df, nc, x) / xp.sqrt(df + x * x)
     ),
 }
-ufunc("nctdtr", "df nc t", given=_T)
-inverse("nctdtrit", "df nc p", of=_T, solves="t")
-inverse("nctdtrinc", "df p t", of=_T, solves="nc")
-ufunc("nctdtridf", "p nc t")
+ufunc("nctdtr", "df nc x", given=_T)
+inverse("nctdtrit", "df nc p", of=_T, solves="x")
+inverse("nctdtrinc", "df p x", of=_T, solves="nc")
+ufunc("nctdtridf", "p nc x")
 
 # --- Kolmogorov's and Smirnov's statistics --------------------------------------------------------
 

@@ -94,6 +94,8 @@ def ufunc(
         Partial derivatives by argument; of several outputs, a tuple with None where it is zero.
     """
     partials = {**given, **partials}
+    if reserved := {"g", "t", "needs", "shapes"} & {*inputs.split(), *outputs.split()}:
+        raise ValueError(f"{name}: rules call other things {', '.join(reserved)}: rename")
     names, outs = tuple(inputs.split()), tuple(outputs.split())
     why = dict.fromkeys(names, NO_CLOSED_FORM) | dict.fromkeys(integer.split(), COUNTS)
     why = {x: reason for x, reason in (why | dict(reasons or {})).items() if x not in partials}

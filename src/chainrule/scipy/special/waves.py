@@ -1,6 +1,8 @@
 """Mathieu, spheroidal and parabolic cylinder functions (DLMF 12, 28, 30).
 
-Each comes with its derivative, whose own derivative is that of the differential equation.
+Each comes with its derivative, whose own derivative is that of the differential equation. Mathieu
+and spheroidal functions are computed in double precision: in single precision SciPy's are nan, or
+never return.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ufunc("pbwa", "a x", "y d", x=(_slope, lambda xp, a, x, y: (a - x * x / 4) * y))
 # --- Mathieu functions (DLMF 28.2.1, 28.20.1) -----------------------------------------------------
 
 for _name in ("mathieu_a", "mathieu_b"):
-    ufunc(_name, "m q", integer="m")
+    ufunc(_name, "m q", integer="m", double=True)
 
 
 def _mathieu(value: str, modified: bool) -> tuple[Rule, Rule]:
@@ -52,9 +54,16 @@ def _mathieu(value: str, modified: bool) -> tuple[Rule, Rule]:
 
 
 for _name, _value in (("cem", "mathieu_a"), ("sem", "mathieu_b")):
-    ufunc(f"mathieu_{_name}", "m q x", "y d", integer="m", x=_mathieu(_value, False))
+    ufunc(f"mathieu_{_name}", "m q x", "y d", integer="m", double=True, x=_mathieu(_value, False))
     for _kind in "12":
-        ufunc(f"mathieu_mod{_name}{_kind}", "m q x", "y d", integer="m", x=_mathieu(_value, True))
+        ufunc(
+            f"mathieu_mod{_name}{_kind}",
+            "m q x",
+            "y d",
+            integer="m",
+            double=True,
+            x=_mathieu(_value, True),
+        )
 
 # --- spheroidal wave functions (DLMF 30.2.1) ------------------------------------------------------
 #
@@ -78,9 +87,6 @@ def _equation(kind: str, x: str) -> Any:
         return ((cv - c * c * x * x - m * m / square) * y - 2 * x * d) / square
 
     return prolate if kind == "pro" else angular if x == "ang" else radial
-
-
-# SciPy's loops for single precision never return.
 
 
 def _spheroidal(kind: str, name: str) -> None:
