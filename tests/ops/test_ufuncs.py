@@ -188,8 +188,7 @@ special = pytest.importorskip("scipy.special")
 _NAMED = sorted(
     name
     for name in operation.SCIPY_UFUNCS
-    if type(getattr(special, name, None)) is np.ufunc
-    and name not in DECLARED  # tests/scipy_special
+    if type(getattr(special, name, None)) is np.ufunc and name not in DECLARED
 )
 
 

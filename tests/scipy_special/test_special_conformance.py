@@ -9,12 +9,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.primitives import TABLE
+from chainrule.scipy.special.ufunc import UFUNCS
 from conformance import Case, Row, cases_of, checks
 from conformance.checks import Subject, arrays_of, demand, weighted_gradients
-
-pytest.importorskip("scipy.special")
-
-from chainrule.scipy.special.ufunc import UFUNCS
 from conformance.rows.scipy_special import ROWS
 
 DIFFERENTIABLE = [row for row in ROWS if TABLE[row.primitive].differentiable]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from chainrule.primitives.primitive import Rule
 from chainrule.scipy.special.ufunc import inverse, ufunc
 
@@ -128,9 +130,32 @@ def _binomial_p(xp: Any, k: Array, n: Array, p: Array) -> Array:
     return xp.masked(_BINOMIAL["p"](xp, k, n, p), inside)
 
 
-ufunc("bdtr", "k n p", integer="k n", p=_binomial_p)
-ufunc("bdtrc", "k n p", integer="k n", p=lambda xp, k, n, p: -_binomial_p(xp, k, n, p))
-inverse("bdtri", "k n y", of={"p": _binomial_p}, solves="p", integer="k n")
+def _of_integer_n(name: str) -> Rule:
+    """Return the forward function of a ufunc whose n SciPy takes as an integer."""
+
+    def forward(xp: Any, k: Array, n: Array, p: Array) -> Array:
+        found = getattr(xp.special, name)(k, xp.astype(n, np.dtype("l")), p)
+        return xp.astype(found, p.dtype)
+
+    return forward
+
+
+ufunc("bdtr", "k n p", integer="k n", forward=_of_integer_n("bdtr"), p=_binomial_p)
+ufunc(
+    "bdtrc",
+    "k n p",
+    integer="k n",
+    forward=_of_integer_n("bdtrc"),
+    p=lambda xp, k, n, p: -_binomial_p(xp, k, n, p),
+)
+inverse(
+    "bdtri",
+    "k n y",
+    of={"p": _binomial_p},
+    solves="p",
+    integer="k n",
+    forward=_of_integer_n("bdtri"),
+)
 inverse("bdtrik", "y n p", of=_BINOMIAL, solves="k")
 inverse("bdtrin", "k y p", of=_BINOMIAL, solves="n")
 

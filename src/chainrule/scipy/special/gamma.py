@@ -18,6 +18,7 @@ _DEGREE = 0.017453292519943295  # π/180
 # --- gamma functions (DLMF 5.2, 5.5.3) ------------------------------------------------------------
 
 ufunc("gammasgn", "x", constant=True)
+ufunc("round", "x", constant=True)
 ufunc("loggamma", "z", z=lambda xp, z: xp.special.psi(z))
 ufunc(
     "zetac",

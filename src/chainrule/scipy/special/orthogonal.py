@@ -114,7 +114,7 @@ ufunc(
     "lpmv",  # DLMF 14.10.5, infinite or nan at ±1
     "m v x",
     integer="m",
-    reasons=_DEGREE | {"v": _DEGREE["n"]},
+    reasons={"v": _DEGREE["n"]},
     x=lambda xp, m, v, x: (
         ((v + m) * xp.special.lpmv(m, v - 1, x) - v * x * xp.special.lpmv(m, v, x))
         / ((1 - x) * (1 + x))

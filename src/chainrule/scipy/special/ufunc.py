@@ -221,7 +221,13 @@ def _cotangent(xp: Any, g: Any, row: Row, values: Mapping[str, Array], real: boo
 
 
 def inverse(
-    name: str, inputs: str, *, solves: str, of: Mapping[str, Rule], integer: str = ""
+    name: str,
+    inputs: str,
+    *,
+    solves: str,
+    of: Mapping[str, Rule],
+    integer: str = "",
+    **options: Any,
 ) -> Callable[..., Any]:
     """Declare the inverse of a function F, by the implicit function theorem.
 
@@ -241,7 +247,7 @@ def inverse(
         return with_parameters((*names, "out"), rule)
 
     rules: dict[str, Partial] = {x: partial(x) for x in names if x == value or x in of}
-    return ufunc(name, inputs, integer=integer, given=rules)
+    return ufunc(name, inputs, integer=integer, given=rules, **options)
 
 
 # --- functions of tensors -------------------------------------------------------------------------
