@@ -22,6 +22,7 @@ from chainrule import nn as nn
 from chainrule import ops as ops
 from chainrule import optim as optim
 from chainrule import random as random
+from chainrule import scipy as scipy
 from chainrule import signal as signal
 from chainrule import special as special
 from chainrule import transforms as transforms

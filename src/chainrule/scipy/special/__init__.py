@@ -32,18 +32,20 @@ from chainrule.scipy.special import (
     bessel,
     distributions,
     elliptic,
-    gamma,
+    gamma_and_integrals,
     noncentral,
     orthogonal,
     waves,
 )
 
-FAMILIES = (bessel, distributions, elliptic, gamma, noncentral, orthogonal, waves)
+FAMILIES = (bessel, distributions, elliptic, gamma_and_integrals, noncentral, orthogonal, waves)
 """The modules that declare ufuncs."""
 
 
 def __getattr__(name: str) -> Any:
     """Return the function of a name; one that takes no tensors is SciPy's own."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     scipys = getattr(numpy_xp.special, name)
     is_ufunc = isinstance(scipys, np.ufunc)
     ours = SCIPY_UFUNCS.get(scipys.__name__) if is_ufunc else _ADAPTED.get(name)

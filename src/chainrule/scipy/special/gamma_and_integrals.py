@@ -86,7 +86,7 @@ ufunc(
 )
 
 
-def _turning(xp: Any, x: Array, sign: int) -> Array:
+def _phase(xp: Any, x: Array, sign: int) -> Array:
     """Return exp(± i x²)."""
     return xp.complex(xp.cos(x * x), sign * xp.sin(x * x))
 
@@ -98,7 +98,7 @@ ufunc(
     "f k",
     real=True,
     x=(
-        lambda xp, x: -_turning(xp, x, 1),
+        lambda xp, x: -_phase(xp, x, 1),
         lambda xp, x, k: -2j * x * k - (_EIGHTH - 1j * _EIGHTH),
     ),
 )
@@ -108,7 +108,7 @@ ufunc(
     "f k",
     real=True,
     x=(
-        lambda xp, x: -_turning(xp, x, -1),
+        lambda xp, x: -_phase(xp, x, -1),
         lambda xp, x, k: 2j * x * k - (_EIGHTH + 1j * _EIGHTH),
     ),
 )
