@@ -392,6 +392,7 @@ PUBLIC_MODULES = {
     "chainrule": {"cuda"},
     "chainrule.nn": {"functional", "utils"},
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
+    "chainrule.scipy": {"special"},
     "chainrule.signal": {"windows"},
     "chainrule.utils": {"checkpoint"},
 }

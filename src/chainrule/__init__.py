@@ -50,7 +50,8 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            array_api checks cuda fft func linalg nn optim signal special transforms tree utils""",
+            array_api checks cuda fft func linalg nn numpy optim scipy signal special transforms
+            tree utils""",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",

@@ -19,9 +19,11 @@ from chainrule import fft as fft
 from chainrule import func as func
 from chainrule import linalg as linalg
 from chainrule import nn as nn
+from chainrule import numpy as numpy
 from chainrule import ops as ops
 from chainrule import optim as optim
 from chainrule import random as random
+from chainrule import scipy as scipy
 from chainrule import signal as signal
 from chainrule import special as special
 from chainrule import transforms as transforms

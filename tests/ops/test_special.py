@@ -140,15 +140,8 @@ def test_scaled_bessel_functions_of_huge_numbers(name, slope):
 
 def test_derivatives_without_a_closed_form_say_so():
     x = cr.tensor([1.5], requires_grad=True)
-    for function, argument in (
-        (lambda: cr.special.gammainc(x, 1.0), "gammainc for a"),
-        (lambda: cr.igammac(x, 1.0), "gammaincc for a"),
-        (lambda: cr.special.zeta(x, 1.0), "zeta for x"),
-        (lambda: cr.special.betainc(x, 1.0, 0.5), "betainc for a"),
-        (lambda: cr.special.betainc(1.0, x, 0.5), "betainc for b"),
-    ):
-        with pytest.raises(cr.AutogradError, match=f"derivative of {argument} is not implemented"):
-            function().backward()
+    with pytest.raises(cr.AutogradError, match="derivative of zeta for x is not implemented"):
+        cr.special.zeta(x, 1.0).backward()
     assert cr.special.zeta(x.detach(), 1.0).item() == pytest.approx(2.6123753, rel=1e-6)
 
 

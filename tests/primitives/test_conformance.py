@@ -39,7 +39,9 @@ def each(cases: list[Case]) -> Any:
 
 
 def test_every_primitive_has_a_row() -> None:
-    assert checks.uncovered(PRIMITIVES, (*ROWS, *CONSTANTS)) == set()
+    # tests/scipy_special has those of the ufuncs of SciPy, if something has imported them
+    others = {name for name in PRIMITIVES if name.startswith("special_")}
+    assert checks.uncovered(PRIMITIVES - others, (*ROWS, *CONSTANTS)) == set()
 
 
 def test_no_primitive_has_two_rows() -> None:
@@ -173,6 +175,7 @@ _NOT_IN_JAX = (
     # whose rows are written with SciPy's functions, or write into arrays
     *("erf", "erfc", "erfcx", "erfi", "erfinv", "dawsn", "ndtri", "log_ndtr", "lgamma", "gamma"),
     *("betaln", "beta", "gammainc", "gammaincc", "betainc", "zeta", "expi", "exp1", "logit"),
+    *("gammainc_moment", "betainc_moment"),
     *("entr", "rel_entr", "gelu", "maximum_at", "minimum_at", "max_pool", "pool_pick"),
     *("pool_place", "convolve", "convolve_input", "convolve_weight", "lu"),
     # which JAX doesn't differentiate, so or at all

@@ -22,6 +22,7 @@ class TensorNamespace:
 
     records = True
     rule_kernels: Any = None
+    special: Any = None  # the special functions, set by `chainrule.scipy`, which declares rules
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         primitive = TABLE.get(name)

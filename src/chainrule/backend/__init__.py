@@ -20,7 +20,7 @@ from chainrule.backend.devices import (
     move,
     storage_of,
 )
-from chainrule.backend.extensions import KERNELS, Namespace
+from chainrule.backend.extensions import KERNELS, LazyModule, Namespace
 from chainrule.backend.numpy_namespace import numpy_xp
 from chainrule.errors import CompileError
 from chainrule.kernels.flat_indexing import is_basic_index
@@ -29,6 +29,7 @@ __all__ = [
     "CPU",
     "KERNELS",
     "Array",
+    "LazyModule",
     "Namespace",
     "array_from_dlpack",
     "check_known",

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from chainrule.backend.devices import cupy_module, move
-from chainrule.backend.extensions import Namespace, kernels_of, windows
+from chainrule.backend.extensions import SCIPY, LazyModule, Namespace, kernels_of, windows
 from chainrule.kernels.triangular import solve_triangular
 
 Array = Any
@@ -40,6 +40,7 @@ def cupy_namespace() -> Namespace:
     return Namespace(
         cupy,
         **kernels_of(cupy),
+        special=LazyModule("cupyx.scipy.special", SCIPY),
         index=lambda x, key: x[key],
         index_add=index_add,
         add_at=lambda base, value, *, key: combine_at("add", base, value, key),

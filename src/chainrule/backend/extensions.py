@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from chainrule.errors import MissingExtraError
 from chainrule.kernels import flat_indexing
 
 Array = Any
@@ -49,6 +50,26 @@ class Namespace:
         return f"<namespace of {getattr(self._module, '__name__', self._module)}>"
 
 
+class LazyModule:
+    """A module that is imported at the first use of one of its functions."""
+
+    def __init__(self, path: str, needs: str = "") -> None:
+        self._path = path
+        self._needs = needs
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            module = import_module(self._path)
+        except ImportError as error:
+            if not self._needs:
+                raise
+            raise MissingExtraError(f"{name} needs {self._needs}") from error
+        value = self.__dict__[name] = getattr(module, name)
+        return value
+
+
+SCIPY = "SciPy, which is not installed: pip install 'chainrule[scipy]'"
+
 KERNELS = {
     "convolution": ("convolve", "convolve_input", "convolve_weight"),
     "elementwise": (
@@ -69,6 +90,7 @@ KERNELS = {
         *("zeta", "expi", "exp1"),
         *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
     ),
+    "incomplete": ("gammainc_moment", "betainc_moment"),
     "normal": ("normal_cdf",),
     "norms": ("p_norm",),
     "lu": ("lu_factor", "lu_solve", "lu_inverse", "lu_slogdet"),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from chainrule.backend.devices import move
-from chainrule.backend.extensions import Namespace, kernels_of, windows
+from chainrule.backend.extensions import SCIPY, LazyModule, Namespace, kernels_of, windows
 from chainrule.interrupts import errstate
 from chainrule.kernels import fast_numpy, flat_indexing
 
@@ -492,20 +492,12 @@ class _LinearAlgebra:
         return lapack.cholesky(x, upper=upper)
 
 
-class _Transforms:
-    """The module `kernels.fft_ufuncs`, imported at its first use."""
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module("chainrule.kernels.fft_ufuncs"), name)
-        self.__dict__[name] = value
-        return value
-
-
 numpy_xp = Namespace(
     np,
     **kernels_of(np) | LAPACK,
-    fft=_Transforms(),
+    fft=LazyModule("chainrule.kernels.fft_ufuncs"),
     linalg=_LinearAlgebra(),
+    special=LazyModule("scipy.special", SCIPY),
     rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods, without the overhead of NumPy's functions.

@@ -336,12 +336,11 @@ def igamma(input: Operand, other: Operand) -> Tensor:
         If an operand is complex.
     MissingExtraError
         If SciPy is not installed.
-    AutogradError
-        In a backward pass, if a requires grad.
 
     Notes
     -----
-    Derivative for x: x^(a-1) exp(-x) / Γ(a). The derivative for a has no closed form.
+    Derivative for x: x^(a-1) exp(-x) / Γ(a); for a: the integral of the density times log t -
+    digamma(a), by quadrature.
 
     Examples
     --------
@@ -359,14 +358,9 @@ def igammac(input: Operand, other: Operand) -> Tensor:
     Accurate also where it is tiny. The arguments are those of `igamma`. Also named `gammaincc` in
     `chainrule.special`.
 
-    Raises
-    ------
-    AutogradError
-        In a backward pass, if a requires grad.
-
     Notes
     -----
-    Derivative for x: -x^(a-1) exp(-x) / Γ(a). The derivative for a has no closed form.
+    Derivative for x: -x^(a-1) exp(-x) / Γ(a); for a: minus that of `igamma`.
 
     Examples
     --------
@@ -718,15 +712,10 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """Return the regularised incomplete beta function, which rises from 0 at x = 0 to 1 at x = 1.
 
-    Raises
-    ------
-    AutogradError
-        In a backward pass, if a or b requires grad.
-
     Notes
     -----
-    Derivative for x: x^(a-1) (1 - x)^(b-1) / beta(a, b). The derivatives for
-    a and b have no closed form.
+    Derivative for x: x^(a-1) (1 - x)^(b-1) / beta(a, b); for a: the integral of the density times
+    log t less its mean, by quadrature; for b likewise of log(1 - t).
 
     Examples
     --------

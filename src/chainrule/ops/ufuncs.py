@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,8 +34,6 @@ from chainrule.ops.where import where
 from chainrule.ops.wrappers import unary_real
 from chainrule.primitives import binary as binary_primitives
 from chainrule.primitives import elementwise
-from chainrule.primitives import special as special_primitives
-from chainrule.primitives.primitive import Primitive
 
 Function = Callable[..., Any]
 
@@ -258,30 +257,9 @@ def _array(value: Any) -> Any:
 # They are found by name, so that chainrule does not import SciPy.
 
 
-def _bessel_ufunc(primitive: Primitive) -> Function:
-    """Return the function of order and argument for a family of Bessel functions."""
-    recorded = unary_real(primitive)
-
-    def function(order: Operand, x: Operand) -> Tensor:
-        if isinstance(order, Tensor) or np.ndim(order):
-            raise TypeError(
-                f"{primitive.name}: expected a number as the order, got {type(order).__name__}: "
-                "there is no derivative with respect to the order. Call it once for each order"
-            )
-        return recorded(x, order=getattr(order, "item", lambda: order)())
-
-    return function
-
-
 @operation(method=False, scipy="exp10")
 def _exp10(x: Operand) -> Tensor:
     return arithmetic.pow(10.0, x)
-
-
-@operation(method=False, scipy="loggamma")
-def _loggamma(x: Operand) -> Any:
-    value = special.lgamma(x)
-    return where(comparison.less(x, 0), float("nan"), value)  # complex for x < 0
 
 
 @operation(method=False, scipy="cosm1")
@@ -295,20 +273,13 @@ def _erfcinv(x: Operand) -> Tensor:
     return arithmetic.multiply(special.ndtri(arithmetic.multiply(x, 0.5)), -math.sqrt(0.5))
 
 
-for _primitive, _scipy in (
-    (special_primitives.bessel_j, "jv"),
-    (special_primitives.bessel_y, "yn yv"),
-    (special_primitives.bessel_i, "iv"),
-    (special_primitives.bessel_ie, "ive"),
-    (special_primitives.bessel_k, "kn kv"),
-    (special_primitives.bessel_ke, "kve"),
-):
-    operation(method=False, scipy=_scipy)(_bessel_ufunc(_primitive))
-
-
 def find_scipy(ufunc: Any) -> Function | None:
     """Return the function of tensors for a ufunc of SciPy; None if there is none."""
     library = sys.modules.get("scipy.special")
     name = ufunc.__name__
     is_scipys = getattr(library, name.lstrip("_"), None) is ufunc or name.startswith("_")
-    return SCIPY_UFUNCS.get(name) if library is not None and is_scipys else None
+    if library is None or not is_scipys:
+        return None
+    if name not in SCIPY_UFUNCS:
+        import_module("chainrule.scipy.special")  # a layer above, which declares the others
+    return SCIPY_UFUNCS.get(name)

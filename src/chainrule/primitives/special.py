@@ -103,15 +103,33 @@ def _gamma_density(xp: Any, a: Array, x: Array) -> Array:
     return xp.exp(xp.xlogy(a - 1, x) - x - xp.lgamma(a))
 
 
+def _log_gamma_moments(xp: Any, a: Array, x: Array, *, order: int) -> Array:
+    # The derivative of (log t - ψ(a))^k p(t) by a.
+    found = xp.gammainc_moment(a, x, order=order + 1)
+    if order < 2:
+        below = 0 if order == 0 else xp.gammainc(a, x)
+    else:
+        below = xp.gammainc_moment(a, x, order=order - 1)
+    return found - order * xp.polygamma(a, order=1) * below
+
+
+gammainc_moment = elementwise(
+    "gammainc_moment",
+    _log_gamma_moments,
+    lambda xp, a, x, *, order: (
+        _gamma_density(xp, a, x) * (xp.log(x) - xp.polygamma(a, order=0)) ** order
+    ),
+    forward=lambda xp, a, x, *, order: xp.gammainc_moment(a, x, order=order),
+)
 gammainc = elementwise(
     "gammainc",
-    _not_implemented("gammainc", "a"),
+    lambda xp, a, x: xp.gammainc_moment(a, x, order=1),
     _gamma_density,
     forward=lambda xp, a, x: xp.gammainc(a, x),
 )
 gammaincc = elementwise(
     "gammaincc",
-    _not_implemented("gammaincc", "a"),
+    lambda xp, a, x: -xp.gammainc_moment(a, x, order=1),
     lambda xp, a, x: -_gamma_density(xp, a, x),
     forward=lambda xp, a, x: xp.gammaincc(a, x),
 )
@@ -122,10 +140,44 @@ def _beta_density(xp: Any, a: Array, b: Array, x: Array) -> Array:
     return xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) - xp.betaln(a, b))
 
 
+def _lower_beta_moment(xp: Any, a: Array, b: Array, x: Array, j: int, k: int) -> Array:
+    return xp.betainc_moment(a, b, x, order=(j, k)) if j + k else xp.betainc(a, b, x)
+
+
+def _log_beta_moments(
+    xp: Any, a: Array, b: Array, x: Array, orders: tuple[int, int], first: bool
+) -> Array:
+    """Return the derivative of a moment by a or, if not `first`, by b."""
+    j, k = orders
+    found = xp.betainc_moment(a, b, x, order=(j + 1, k) if first else (j, k + 1))
+    both = xp.polygamma(a + b, order=1)
+    if j:
+        slope = xp.polygamma(a, order=1) - both if first else -both
+        found = found - j * slope * _lower_beta_moment(xp, a, b, x, j - 1, k)
+    if k:
+        slope = -both if first else xp.polygamma(b, order=1) - both
+        found = found - k * slope * _lower_beta_moment(xp, a, b, x, j, k - 1)
+    return found
+
+
+def _beta_moment_density(xp: Any, a: Array, b: Array, x: Array, orders: tuple[int, int]) -> Array:
+    both = xp.polygamma(a + b, order=0)
+    left = xp.log(x) - xp.polygamma(a, order=0) + both
+    right = xp.log1p(-x) - xp.polygamma(b, order=0) + both
+    return _beta_density(xp, a, b, x) * left ** orders[0] * right ** orders[1]
+
+
+betainc_moment = elementwise(
+    "betainc_moment",
+    lambda xp, a, b, x, *, order: _log_beta_moments(xp, a, b, x, order, True),
+    lambda xp, a, b, x, *, order: _log_beta_moments(xp, a, b, x, order, False),
+    lambda xp, a, b, x, *, order: _beta_moment_density(xp, a, b, x, order),
+    forward=lambda xp, a, b, x, *, order: xp.betainc_moment(a, b, x, order=order),
+)
 betainc = elementwise(
     "betainc",
-    _not_implemented("betainc", "a"),
-    _not_implemented("betainc", "b"),
+    lambda xp, a, b, x: xp.betainc_moment(a, b, x, order=(1, 0)),
+    lambda xp, a, b, x: xp.betainc_moment(a, b, x, order=(0, 1)),
     _beta_density,
     forward=lambda xp, a, b, x: xp.betainc(a, b, x),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend import numpy_xp
 from conformance.row import REAL, Row, Strided, kink, row, situation
 from conformance.situations import BINARY, UNARY, recorded
 
@@ -121,10 +122,55 @@ def _after_orders(name: str, count: int, domain: tuple[float, float]) -> Row:
     )
 
 
+def _of_parameters(name: str, count: int, domain: tuple[float, float]) -> Row:
+    """Return the row of an incomplete function of `count` arguments, all of which differentiate."""
+    shapes = [(2, 1), (3,), (1, 3)][:count]
+    return row(
+        name,
+        (
+            situation("plain", *[(2, 3)] * count),
+            situation("broadcast", *shapes),
+            situation("0-d", *[()] * count),
+            situation("size-0", *[(2, 0)] * count),
+            situation("non-contiguous", *[Strided((2, 3))] * count),
+        ),
+        domain,
+        dtypes=REAL,
+        cr=_special(name),
+        np=_scipy(name),
+        torch=None,  # which has no derivatives by the parameters
+    )
+
+
+def _moment(name: str, count: int, *orders: Any) -> Row:
+    """Return the row of the derivatives of an incomplete function by its parameters."""
+
+    def call(np: Any, *arrays: Any, order: Any) -> Any:
+        return getattr(numpy_xp, name)(*arrays, order=order)
+
+    return row(
+        name,
+        (
+            *[situation(f"plain-{order}", *[(2, 3)] * count, order=order) for order in orders],
+            situation("broadcast", *[(2, 1), (3,), (1, 3)][:count], order=orders[0]),
+            situation("0-d", *[()] * count, order=orders[0]),
+            situation("size-0", *[(2, 0)] * count, order=orders[0]),
+            situation("non-contiguous", *[Strided((2, 3))] * count, order=orders[0]),
+        ),
+        (0.5, 4) if count == 2 else (0.2, 0.8),
+        dtypes=REAL,
+        cr=recorded(name),
+        np=call,
+        torch=None,
+    )
+
+
 _INCOMPLETE = (
-    _after_orders("gammainc", 1, (0.5, 4)),
-    _after_orders("gammaincc", 1, (0.5, 4)),
-    _after_orders("betainc", 2, (0.2, 0.8)),
+    _of_parameters("gammainc", 2, (0.5, 4)),
+    _of_parameters("gammaincc", 2, (0.5, 4)),
+    _of_parameters("betainc", 3, (0.2, 0.8)),
+    _moment("gammainc_moment", 2, 1, 2),
+    _moment("betainc_moment", 3, (1, 0), (0, 1), (1, 1), (2, 0)),
     _after_orders("zeta", 1, (0.5, 3)),
     _unary("expi", (0.3, 2), torch=None),
     _unary("exp1", (0.3, 2), torch=None),

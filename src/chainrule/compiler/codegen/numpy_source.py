@@ -53,7 +53,17 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-RESERVED_NAMES = ("np", "kernels", "native", "slice", "complex", "range", "reversed", "map")
+RESERVED_NAMES = (
+    "np",
+    "scipy",
+    "kernels",
+    "native",
+    "slice",
+    "complex",
+    "range",
+    "reversed",
+    "map",
+)
 """Names that the source uses for other things than values, beside helpers and keywords."""
 
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}

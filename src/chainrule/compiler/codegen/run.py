@@ -125,7 +125,7 @@ def scope_of(source: Source) -> dict[str, Any]:
     scope: dict[str, Any] = {name: getattr(runtime, name) for name in runtime.__all__}
     numpy = _numpy_with_kernels() if "np.fft." in source.text or "np.linalg." in source.text else np
     scope |= {"each_block": _each_block, "solve_triangular": numpy_xp.solve_triangular}
-    scope |= {"np": numpy, "kernels": numpy_xp}
+    scope |= {"np": numpy, "scipy": numpy_xp, "kernels": numpy_xp}
     return scope | source.objects
 
 

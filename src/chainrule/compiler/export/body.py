@@ -108,7 +108,7 @@ class Body:
 
     def _check_numpy_only(self) -> None:
         ops = every_op(self.source.program.ops)
-        missing = {op.function for op in ops if op.function.startswith("kernels.")}
+        missing = {op.function for op in ops if op.function.startswith(("kernels.", "scipy."))}
         missing |= {type(value).__name__ for value in self.source.objects.values()}
         if missing:
             raise CompileError(

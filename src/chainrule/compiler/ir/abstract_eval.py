@@ -46,10 +46,12 @@ DRAW = "draw"
 
 @cache
 def resolve(name: str) -> Callable[..., Any]:
-    """Return the function that an op names: ``np.…``, ``kernels.…`` or one of `codegen.runtime`."""
+    """Return an op's function: ``np.…``, ``scipy.…``, ``kernels.…`` or of `codegen.runtime`."""
     head, _, rest = name.partition(".")
     if head == "np":
         function: Any = reduce(getattr, rest.split("."), np)
+    elif head == "scipy":
+        function = reduce(getattr, rest.split("."), import_module("chainrule.backend").numpy_xp)
     elif head == "kernels":
         function = getattr(import_module("chainrule.backend").numpy_xp, rest)
     else:

@@ -80,7 +80,7 @@ def returns_new_memory(name: str) -> bool:
     return takes_out(name) or name in _ALLOCATING or name.startswith(_ALLOCATING_PREFIXES)
 
 
-_ALLOCATING_PREFIXES = ("np.linalg.", "np.fft.", "kernels.", "native.")
+_ALLOCATING_PREFIXES = ("np.linalg.", "np.fft.", "scipy.", "kernels.", "native.")
 _ALLOCATING = frozenset(
     [
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.vdot"),

@@ -146,7 +146,7 @@ def as_symbol(x: Any) -> Symbol:
 
 
 class _Submodule:
-    """A submodule of NumPy: `linalg` or `fft`."""
+    """A submodule of NumPy, `linalg` or `fft`, or `scipy.special`."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -164,6 +164,7 @@ class SymbolNamespace:
     loops: Any = None  # the module that records loops and branches, set by `chainrule.compiler`
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
+    special = _Submodule("scipy.special.")
 
     def __getattr__(self, name: str) -> Any:
         if name in _KEYED:

@@ -107,7 +107,7 @@ _MAX_CONSTANT_BYTES = 1 << 24
 
 _RESERVED_NAMES = frozenset(
     [
-        *("np", "kernels", "native", "slice", "complex", "range", "reversed"),
+        *("np", "scipy", "kernels", "native", "slice", "complex", "range", "reversed"),
         *runtime.__all__,
         *keyword.kwlist,
     ]

@@ -19,7 +19,7 @@ from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import here
 from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace, numpy_xp
+from chainrule.backend import LazyModule, namespace, numpy_xp
 from chainrule.errors import MissingRuleError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
@@ -56,7 +56,7 @@ class BatchedNamespace:
         found: Any = RULES.get(full_name)
         if found is None:
             found = operator.attrgetter(full_name)(numpy_xp)
-            if isinstance(found, ModuleType):
+            if isinstance(found, ModuleType | LazyModule):
                 return BatchedNamespace(f"{name}.")
             if not callable(found) or isinstance(found, type) or name in _STATIC:
                 return found

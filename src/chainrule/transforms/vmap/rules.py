@@ -36,6 +36,7 @@ Shape = tuple[int, ...]
     *("where", "clip", "masked", "real", "imag", "round", "abs", "pow", "isclose", "nan_to_num"),
     *("astype", "angle", "i0", "sinc", "iscomplex", "isreal", "fix", "copy"),
     *(set(KERNELS["elementwise"]) | set(KERNELS["special"]) | set(KERNELS["normal"])),
+    *KERNELS["incomplete"],
     *("expm1", "log1p", "bits"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:

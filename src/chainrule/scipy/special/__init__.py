@@ -1,0 +1,129 @@
+"""SciPy's special functions over tensors, under SciPy's names: every ufunc of `scipy.special`.
+
+For arrays and numbers a function is SciPy's own; for tensors it is recorded. Which argument of
+which function differentiates is in `docs/special.md`.
+
+>>> import chainrule as cr
+>>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+>>> cr.scipy.special.jv(0.5, x).sum().backward()
+>>> x.grad
+tensor([ 0.0954, -0.4034])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule import special as tensor_functions
+from chainrule.arguments import tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import numpy_xp
+from chainrule.operation import SCIPY_UFUNCS
+from chainrule.ops.arithmetic import add, multiply, subtract
+from chainrule.ops.comparison import isfinite
+from chainrule.ops.elementary import exp, log
+from chainrule.ops.reductions import amax, sum
+from chainrule.ops.reshape import squeeze
+from chainrule.ops.where import where
+from chainrule.scipy.special import (
+    bessel,
+    distributions,
+    elliptic,
+    gamma_and_integrals,
+    noncentral,
+    orthogonal,
+    waves,
+)
+
+FAMILIES = (bessel, distributions, elliptic, gamma_and_integrals, noncentral, orthogonal, waves)
+"""The modules that declare ufuncs."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return the function of a name; one that takes no tensors is SciPy's own."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    scipys = getattr(numpy_xp.special, name)
+    is_ufunc = isinstance(scipys, np.ufunc)
+    ours = SCIPY_UFUNCS.get(scipys.__name__) if is_ufunc else _ADAPTED.get(name)
+    found = scipys if ours is None else _of_either(name, ours, scipys)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(numpy_xp.special)})
+
+
+def _of_either(name: str, ours: Callable[..., Any], scipys: Callable[..., Any]) -> Any:
+    """Return the function that computes with tensors by `ours`, and with all else by SciPy's."""
+
+    def function(*operands: Any, **settings: Any) -> Any:
+        for x in (*operands, *settings.values()):
+            if isinstance(x, Tensor):
+                return ours(*operands, **settings)
+        return scipys(*operands, **settings)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = ours.__doc__
+    return function
+
+
+# --- functions that are no ufuncs, with SciPy's arguments -----------------------------------------
+
+
+def _reduced_axes(a: Tensor, axis: Any) -> Any:
+    return tuple(range(a.ndim)) if axis is None else axis
+
+
+def _logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Tensor:
+    """Return log Σ b exp(a) along axes: all of them by default."""
+    if return_sign:
+        raise TypeError(
+            "scipy.special.logsumexp of tensors takes no return_sign: sum b * exp(a - max(a)), and "
+            "take its sign and the logarithm of its absolute value"
+        )
+    a = tensor_of(a)
+    axes = _reduced_axes(a, axis)
+    if b is None:
+        return tensor_functions.logsumexp(a, dim=axes, keepdim=keepdims)
+    largest = amax(a.detach(), dim=axes, keepdim=True)
+    largest = where(isfinite(largest), largest, 0.0)
+    total = sum(multiply(b, exp(subtract(a, largest))), dim=axes, keepdim=True)
+    result = add(log(total), largest)
+    return result if keepdims else squeeze(result, axes)
+
+
+def _softmax(x: Tensor, axis: Any = None) -> Tensor:
+    """Return exp x divided by its sum along axes: all of them by default."""
+    return exp(_log_softmax(x, axis))
+
+
+def _log_softmax(x: Tensor, axis: Any = None) -> Tensor:
+    """Return the logarithm of the softmax along axes: all of them by default."""
+    if isinstance(axis, int):
+        return tensor_functions.log_softmax(x, dim=axis)
+    axes = _reduced_axes(x, axis)
+    return subtract(x, tensor_functions.logsumexp(x, dim=axes, keepdim=True))
+
+
+def _zeta(x: Any, q: Any = None) -> Tensor:
+    """Return the zeta function: Riemann's, or Hurwitz's of q."""
+    return tensor_functions.zeta(x, 1.0 if q is None else q)
+
+
+_ADAPTED: dict[str, Callable[..., Any]] = {
+    "log_softmax": _log_softmax,
+    "logsumexp": _logsumexp,
+    "multigammaln": tensor_functions.multigammaln,
+    "polygamma": tensor_functions.polygamma,
+    "sinc": tensor_functions.sinc,
+    "softmax": _softmax,
+    "zeta": _zeta,
+}
+"""Functions of tensors for functions of SciPy's that are no ufuncs."""

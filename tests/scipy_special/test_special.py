@@ -1,0 +1,239 @@
+"""`cr.scipy.special`: every ufunc, the errors of arguments without a derivative, hard places."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.operation import SCIPY_UFUNCS
+from chainrule.scipy.special.ufunc import UFUNCS, ufunc
+from conformance.rows.scipy_special import POINTS, special
+
+ALL = {
+    name: found for name in dir(special) if isinstance(found := getattr(special, name), np.ufunc)
+}
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "special_page.py"
+
+REFUSED = [
+    (name, argument)
+    for name, declared in UFUNCS.items()
+    for argument in declared.reasons
+    if name in POINTS
+]
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_ufunc_differentiates_or_says_why_not(name: str) -> None:
+    declared = UFUNCS.get(ALL[name].__name__)
+    assert callable(getattr(cr.scipy.special, name))
+    if declared is None:
+        assert ALL[name].__name__ in SCIPY_UFUNCS  # with all derivatives: tests/ops/test_ufuncs.py
+        return
+    assert len(declared.inputs) == ALL[name].nin
+    assert len(declared.outputs) == ALL[name].nout
+    if not declared.constant:
+        assert {*declared.partials, *declared.reasons} == set(declared.inputs)
+        assert not declared.partials.keys() & declared.reasons.keys()
+
+
+def test_most_ufuncs_have_a_derivative() -> None:
+    names = {found.__name__ for found in ALL.values()}
+    without = {name for name, d in UFUNCS.items() if not d.partials}
+    assert len(names - without) >= 210
+
+
+def page_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("special_page", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_current() -> None:
+    tool = page_tool()
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run tools/special_page.py"
+
+
+@pytest.mark.parametrize(("name", "argument"), REFUSED)
+def test_an_argument_without_a_derivative_raises_in_both_modes(name: str, argument: str) -> None:
+    declared = UFUNCS[name]
+    function, at = getattr(cr.scipy.special, name), declared.inputs.index(argument)
+    point = [np.real(x) for x in POINTS[name][0]]
+
+    def total(x: Any) -> Any:
+        out = function(*point[:at], x, *point[at + 1 :])
+        out = sum(out) if isinstance(out, tuple) else out
+        return out.real if out.dtype.kind == "c" else out
+
+    x = cr.tensor(float(point[at]), dtype=cr.float64, requires_grad=True)
+    text = f"{name} has no derivative with respect to {argument}: .*{argument}.detach"
+    with pytest.raises(cr.AutogradError, match=text):
+        total(x).backward()
+    with pytest.raises(cr.AutogradError, match=text):
+        cr.jvp(total, (x.detach(),), (cr.ones_like(x.detach()),))
+    assert total(x.detach()).dtype == np.float64
+
+
+# --- kinds, dtypes and errors ---------------------------------------------------------------------
+
+
+def test_arrays_and_numbers_get_scipys_own_results() -> None:
+    assert type(cr.scipy.special.jv(1, 0.5)) is np.float64
+    x = np.array([0.5, 1.5])
+    assert type(cr.scipy.special.airy(x)[1]) is np.ndarray
+    out = np.empty(2)
+    assert cr.scipy.special.ellipk(x / 2, out=out) is out
+    assert len(cr.scipy.special.roots_legendre(3)) == 2  # which takes no tensors
+    with pytest.raises(AttributeError, match="bessel_of_no_kind"):
+        cr.scipy.special.bessel_of_no_kind  # noqa: B018
+    assert {"jv", "roots_legendre"} <= set(dir(cr.scipy.special))
+
+
+def test_scipys_own_functions_record() -> None:
+    x = cr.tensor([0.5, 1.5], dtype=cr.float64, requires_grad=True)
+    (g,) = cr.autograd_grad(special.jv(0.0, x).sum() + special.airy(x)[0].sum(), x)
+    np.testing.assert_allclose(g.numpy(), -special.j1([0.5, 1.5]) + special.airy([0.5, 1.5])[1])
+    assert special.jn is special.jv
+    assert cr.scipy.special.digamma(x).tolist() == cr.scipy.special.psi(x).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["airy", "jv", "pro_ang1", "hankel1", "kelvin"])
+def test_dtypes_are_kept(name: str, dtype: str) -> None:
+    point = POINTS[name][0]
+    x = cr.tensor(point[-1], dtype=dtype, requires_grad=True)
+    out = getattr(cr.scipy.special, name)(*point[:-1], x)
+    first = out[0] if isinstance(out, tuple) else out
+    narrow = {"float64": "complex128"}.get(dtype, "complex64")
+    assert first.dtype == (narrow if name in ("hankel1", "kelvin") else dtype)
+    (g,) = cr.autograd_grad(abs(first), x)
+    assert g.dtype == dtype
+
+
+def test_calls_that_are_wrong_say_how_they_are_right() -> None:
+    x = cr.tensor([0.5], dtype=cr.float64)
+    with pytest.raises(TypeError, match=r"jv\(v, z\): expected 2 arguments, got 1"):
+        cr.scipy.special.jv(x)
+    with pytest.raises(TypeError, match=r"jv\(v, z\) of tensors takes no out: leave it out"):
+        cr.scipy.special.jv(0, x, out=x)
+    with pytest.raises(cr.DTypeError, match="jve: expected real numbers for z, got complex128"):
+        cr.scipy.special.jve(0, x + 1j)
+    with pytest.raises(cr.DTypeError, match="jv: expected real numbers for v, got complex128"):
+        cr.scipy.special.jv(1j, x)
+    with pytest.raises(ValueError, match="clash: rules call other things t: rename"):
+        ufunc("clash", "t")
+    with pytest.raises(TypeError, match="logsumexp of tensors takes no return_sign"):
+        cr.scipy.special.logsumexp(x, return_sign=True)
+
+
+def test_scipy_is_imported_when_a_function_is_called() -> None:
+    code = "import sys, chainrule as cr; cr.scipy.special; assert 'scipy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- functions that are no ufuncs -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *[(n, s) for n in ("softmax", "log_softmax") for s in ({}, {"axis": 0}, {"axis": (0, 1)})],
+        *[("logsumexp", s) for s in ({}, {"axis": 1}, {"axis": 0, "keepdims": True})],
+        ("logsumexp", {"axis": 1, "b": np.array([0.5, 2.0, 1.0])}),
+        ("logsumexp", {"b": np.array([0.5, 0.0, 1.0]), "keepdims": True}),
+        ("sinc", {}),
+    ],
+)
+def test_functions_that_are_no_ufuncs(name: str, settings: dict[str, Any]) -> None:
+    x = np.random.default_rng(5).normal(size=(2, 3))
+    function = getattr(cr.scipy.special, name)
+    t = cr.tensor(x, requires_grad=True)
+    wanted = getattr(special, name)(x, **settings)
+    np.testing.assert_allclose(function(t, **settings).detach().numpy(), wanted, rtol=1e-13)
+    assert cr.gradcheck(lambda t: function(t, **settings), t)
+    assert cr.gradgradcheck(lambda t: function(t, **settings), t)
+
+
+# --- hard places, and JAX -------------------------------------------------------------------------
+
+
+def gradient(name: str, point: tuple[float, ...], argument: int) -> float:
+    xs = [cr.tensor(float(x), dtype=cr.float64) for x in point]
+    xs[argument].requires_grad_()
+    out = getattr(cr.scipy.special, name)(*xs)
+    (g,) = cr.autograd_grad(out, xs[argument])
+    return float(g.item())
+
+
+@pytest.mark.parametrize("x", [1e-100, 1e-9, 0.999, 1.0, 1.001])
+def test_series_meet_at_the_threshold(x: float) -> None:
+    """Of ∫ (1 - J₀(t))/t, whose integrand is x/4 - x³/64 + ... near 0."""
+    t = cr.tensor(x, dtype=cr.float64, requires_grad=True)
+    (g,) = cr.autograd_grad(cr.scipy.special.it2j0y0(t)[0], t)
+    terms = [(-1) ** k * (x / 2) ** (2 * k + 2) / special.factorial(k + 1) ** 2 for k in range(9)]
+    np.testing.assert_allclose(g.item(), sum(terms) / x, rtol=1e-13)
+
+
+@pytest.mark.parametrize("m", [0.4999999, 0.5, 0.5000001, -0.4999999, -0.5])
+def test_rules_for_elliptic_integrals_meet_at_the_threshold(m: float) -> None:
+    k, e = special.ellipk(m), special.ellipe(m)
+    np.testing.assert_allclose(
+        gradient("ellipk", (m,), 0), (e - (1 - m) * k) / (2 * m * (1 - m)), rtol=1e-13
+    )
+    np.testing.assert_allclose(gradient("ellipe", (m,), 0), (e - k) / (2 * m), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_the_reciprocal_gamma_function_is_smooth_at_the_poles(n: int) -> None:
+    wanted = (-1.0) ** n * special.factorial(n)
+    np.testing.assert_allclose(gradient("rgamma", (-n,), 0), wanted, rtol=1e-12)
+
+
+JAX = [
+    ("gammainc", (2.3, 1.7)), ("gammainc", (0.2, 0.01)), ("gammaincc", (30.0, 25.0)),
+    ("betainc", (0.4, 3.0, 0.2)), ("betainc", (20.0, 12.0, 0.7)), ("spence", (0.4,)),
+    ("ndtri", (0.2,)), ("hyp1f1", (0.7, 1.9, 0.8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "point"), JAX)
+def test_beside_jax(name: str, point: tuple[float, ...]) -> None:
+    jax = pytest.importorskip("jax")
+    last = len(point) - 1
+    with jax.enable_x64(True):
+        function = getattr(jax.scipy.special, name)
+        for i in [last] if name in ("hyp1f1", "betainc") else range(len(point)):
+            theirs = float(jax.grad(function, argnums=i)(*map(jax.numpy.float64, point)))
+            np.testing.assert_allclose(gradient(name, point, i), theirs, rtol=1e-8)
+
+
+def test_parameters_of_distributions_far_in_the_tails() -> None:
+    """Beside fifty digits, by central differences of mpmath."""
+    mp = pytest.importorskip("mpmath")
+    with mp.workdps(50):
+        step = mp.mpf(10) ** -15
+        for a, x in ((0.05, 1e-6), (0.05, 4.0), (3.0, 1e-3), (3.0, 40.0), (80.0, 30.0)):
+            below, above = (
+                mp.gammainc(mp.mpf(a) + sign * step, 0, x, regularized=True) for sign in (-1, 1)
+            )
+            wanted = float((above - below) / (2 * step))
+            np.testing.assert_allclose(gradient("gammainc", (a, x), 0), wanted, rtol=1e-11)
+        for a, b, x in ((0.05, 60.0, 0.3), (40.0, 0.1, 0.99), (0.5, 0.5, 1e-9), (20.0, 30.0, 0.8)):
+            below, above = (
+                mp.betainc(a, mp.mpf(b) + sign * step, 0, x, regularized=True) for sign in (-1, 1)
+            )
+            wanted = float((above - below) / (2 * step))
+            np.testing.assert_allclose(gradient("betainc", (a, b, x), 1), wanted, rtol=1e-10)
