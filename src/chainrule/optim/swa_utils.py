@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+from chainrule.arguments import DeviceLike
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError
+from chainrule.creation import tensor
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.nn.modules.module import Module
+from chainrule.nn.modules.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from chainrule.optim.lr_scheduler.scheduler import LRScheduler, Rates, for_groups
 from chainrule.optim.optimizer import Optimizer
 
 __all__ = [
+    "AveragedModel",
     "SWALR",
     "get_ema_avg_fn",
     "get_ema_multi_avg_fn",
     "get_swa_avg_fn",
     "get_swa_multi_avg_fn",
+    "update_bn",
 ]
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
@@ -99,6 +106,137 @@ def _in_place(average: Average) -> MultiAverage:
                 old.copy_(average(old, new, num_averaged))
 
     return update
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages of those that the model had.
+
+    Parameters
+    ----------
+    model : Module
+        Copied; `update_parameters` takes it, or one like it.
+    device : device, optional
+        Where the copy lives.
+    avg_fn, multi_avg_fn : callable, optional
+        The update of an average, or of lists of them: the mean by default.
+    use_buffers : bool, default False
+        Average floating buffers too; all others are copied from the model.
+
+    Attributes
+    ----------
+    module : Module
+        The copy.
+    n_averaged : Tensor
+        Number of models averaged so far.
+
+    Raises
+    ------
+    ArgumentError
+        If both `avg_fn` and `multi_avg_fn` are given.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> net = cr.nn.Linear(1, 1, bias=False)
+    >>> averaged = AveragedModel(net)
+    >>> for weight in (1.0, 4.0):
+    ...     _ = cr.nn.init.constant_(net.weight, weight)
+    ...     averaged.update_parameters(net)
+    >>> averaged.module.weight.item()
+    2.5
+    """
+
+    n_averaged: Tensor
+
+    def __init__(
+        self,
+        model: Module,
+        device: DeviceLike = None,
+        avg_fn: Average | None = None,
+        multi_avg_fn: MultiAverage | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise ArgumentError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = copy.deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", tensor(0))
+        self.use_buffers = use_buffers
+        self._average = multi_avg_fn or _in_place(avg_fn or get_swa_avg_fn())
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the averaged model returns."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the parameters of a model into the averages; the first ones are copied."""
+        averaged, current = _pairs(self.module, model, self.use_buffers)
+        with no_grad():
+            if not self.n_averaged.item():
+                for old, new in zip(averaged, current, strict=True):
+                    old.copy_(new)
+            else:
+                self._average(averaged, current, self.n_averaged)
+            for old, new in zip(self.module.buffers(), model.buffers(), strict=True):
+                if not self.use_buffers or not old.is_floating_point():
+                    old.copy_(new)
+            self.n_averaged += 1
+
+
+def _pairs(averaged: Module, model: Module, buffers: bool) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tensors of both models that are averaged."""
+    found = []
+    for module in (averaged, model):
+        tensors: list[Tensor] = list(module.parameters())
+        if buffers:
+            tensors += [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+        found.append(tensors)
+    if [t.shape for t in found[0]] != [t.shape for t in found[1]]:
+        raise ShapeError(
+            "AveragedModel.update_parameters: expected a model with the parameters of the averaged "
+            f"one, of shapes {[list(t.shape) for t in found[0]]}, but got "
+            f"{[list(t.shape) for t in found[1]]}"
+        )
+    return found[0], found[1]
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike = None) -> None:
+    """Compute the running statistics of a model's batch normalisation from data anew.
+
+    Parameters
+    ----------
+    loader : iterable
+        Gives batches: inputs, or lists or tuples that begin with the inputs.
+    model : Module
+        Run once over the data in training mode; its mode is restored.
+    device : device, optional
+        Where the inputs are copied to.
+    """
+    layers = [
+        module
+        for module in model.modules()
+        if isinstance(module, BatchNorm1d | BatchNorm2d | BatchNorm3d)
+    ]
+    if not layers:
+        return
+    modes = [(module, module.training) for module in model.modules()]
+    momenta = [layer.momentum for layer in layers]
+    try:
+        model.train()
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # the mean of all batches
+        with no_grad():
+            for batch in loader:
+                inputs = batch[0] if isinstance(batch, list | tuple) else batch
+                model(inputs if device is None else inputs.to(device))
+    finally:
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+        for module, training in modes:
+            module.training = training
 
 
 class SWALR(LRScheduler):
