@@ -77,7 +77,8 @@ class ndarray(Tensor):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(self._array.size)
+        size: int = self._array.size
+        return size
 
     @property
     def itemsize(self) -> int:
@@ -87,7 +88,7 @@ class ndarray(Tensor):
     @property
     def nbytes(self) -> int:
         """The bytes of all elements."""
-        return int(self._array.size * self._array.itemsize)
+        return self.size * self.itemsize
 
     @property
     def strides(self) -> Any:
