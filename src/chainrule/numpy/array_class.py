@@ -58,7 +58,7 @@ class ndarray(Tensor):
         if method == "at":
             return _write_at(ufunc, *inputs)
         if method != "reduceat":
-            inputs = tuple([_array_of_list(value) for value in inputs])
+            inputs = tuple([_operand(value) for value in inputs])
         if not is_tracked(inputs, settings) and _are_known(inputs):
             if out is not None:  # written to below, as the log of writes has to know
                 settings["out"] = tuple([None if t is None else np.copy(arrays_of(t)) for t in out])
@@ -77,7 +77,8 @@ class ndarray(Tensor):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(self._array.size)
+        size: int = self._array.size
+        return size
 
     @property
     def itemsize(self) -> int:
@@ -87,7 +88,7 @@ class ndarray(Tensor):
     @property
     def nbytes(self) -> int:
         """The bytes of all elements."""
-        return int(self._array.size * self._array.itemsize)
+        return self.size * self.itemsize
 
     @property
     def strides(self) -> Any:
@@ -406,6 +407,11 @@ def _is_number(key: Any) -> bool:
 
 def _are_known(values: Any) -> bool:
     return all([is_known(tensor._array) for tensor in tensors_in(values)])
+
+
+def _operand(value: Any) -> Any:
+    """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
+    return np.asarray(value) if isinstance(value, np.generic) else _array_of_list(value)
 
 
 def _array_of_list(value: Any) -> Any:

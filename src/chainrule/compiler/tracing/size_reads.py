@@ -24,6 +24,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.tensor import Tensor
+from chainrule.numpy.array_class import ndarray
 from chainrule.transforms.vmap.batched_array import BatchedArray
 
 Read = tuple[str, tuple[float, ...]]
@@ -161,7 +162,7 @@ def user_size(size: int) -> int:
     if reads is None:
         return size
     frame: FrameType | None = sys._getframe(2)
-    direct = frame is not None and frame.f_code not in _ACCESSORS
+    direct = frame is not None and frame.f_code not in _ACCESSORS - _SIZES
     while frame is not None and frame.f_code in _ACCESSORS:
         frame = frame.f_back
     if frame is None or not _is_users(frame):
@@ -190,5 +191,12 @@ _shape: Any = Tensor.shape
 _size: Any = Tensor.size
 _LENGTHS = _codes(Tensor.__len__, ArrayProxy.__len__)
 _batched: Any = BatchedArray.shape
-_ACCESSORS = _LENGTHS | _codes(_shape.fget, _size.fget, _batched.fget, Tensor.numel)
+_array_shape: Any = ndarray.shape
+_array_size: Any = ndarray.size
+_SIZES = _codes(_array_size.fget)
+_ACCESSORS = (
+    _LENGTHS
+    | _SIZES
+    | _codes(*(_shape.fget, _array_shape.fget, _size.fget, _batched.fget, Tensor.numel))
+)
 """Code of the properties and methods by which user code reads the shape of a tensor."""
