@@ -38,9 +38,13 @@ SLOW = [
     "compiler/test_conformance.py",
     "compiler/test_public_functions.py",
     "compiler/test_random_programs.py",
+    "fft",
     "integration",
     "interop",
+    "linalg",
+    "nn",
     "primitives",
+    "scipy_special",
     "transforms/test_vmap_rules.py",
 ]
 

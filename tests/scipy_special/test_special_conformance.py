@@ -78,11 +78,13 @@ def test_memory_layout_makes_no_difference(cases: list[Case]) -> None:
     demand(checks.check_contiguity, cases[:1])
 
 
+@pytest.mark.thorough
 @each((*DOUBLE, "float32"))
 def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, [*cases[:1], *cases[-1:]])
 
 
+@pytest.mark.thorough
 @each(DOUBLE)
 def test_a_vmap_gives_the_results_of_each_example(cases: list[Case]) -> None:
     demand(check_mapped, [*cases[:1], *cases[-1:]])
