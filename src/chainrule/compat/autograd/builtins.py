@@ -1,0 +1,21 @@
+"""Python's containers, and `isinstance` and `type` of the values of recorded arrays."""
+
+from __future__ import annotations
+
+import builtins
+from builtins import dict, list, tuple
+from typing import Any
+
+from chainrule.compat.autograd.tracer import getval
+
+__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+
+
+def isinstance(value: Any, kinds: Any) -> bool:
+    """Tell whether the value of a recorded array, or another object, is of a class."""
+    return builtins.isinstance(getval(value), kinds)
+
+
+def type(value: Any) -> Any:
+    """Return the class of the value of a recorded array, or of another object."""
+    return builtins.type(getval(value))

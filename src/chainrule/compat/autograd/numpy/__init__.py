@@ -1,0 +1,23 @@
+"""NumPy's namespace as `autograd.numpy` has it: recorded inside a transform, NumPy's own outside.
+
+Outside of a transform the functions are NumPy's, and make NumPy's arrays. In a function that a
+transform calls they are those of `chainrule.numpy`.
+
+>>> import chainrule.compat.autograd.numpy as np
+>>> type(np.zeros(2))
+<class 'numpy.ndarray'>
+"""
+
+from __future__ import annotations
+
+import numpy as _numpy
+
+import chainrule.numpy as _recorded
+from chainrule.compat.autograd.numpy import fft as fft
+from chainrule.compat.autograd.numpy import linalg as linalg
+from chainrule.compat.autograd.numpy import numpy_boxes as numpy_boxes
+from chainrule.compat.autograd.numpy import random as random
+from chainrule.compat.autograd.numpy.numpy_wrapper import wrap_namespace as _wrap_namespace
+from chainrule.compat.autograd.numpy.numpy_wrapper import wrapped_names as _wrapped_names
+
+globals().update(_wrapped_names(_numpy, _recorded, without=globals()))

@@ -1,0 +1,10 @@
+"""Linear algebra: the names of `numpy.linalg`, recorded inside a transform."""
+
+from __future__ import annotations
+
+import numpy.linalg as _numpy
+
+import chainrule.numpy as _recorded
+from chainrule.compat.autograd.numpy.numpy_wrapper import wrapped_names as _wrapped_names
+
+globals().update(_wrapped_names(_numpy, _recorded.linalg, without=globals()))
