@@ -139,6 +139,9 @@ SMALL = {
 }
 """Small modules with one importer, and why they stay modules."""
 
+PEERS_NAMES = "chainrule.compat."
+"""Modules below stand for those of another package, under its names and in its cuts."""
+
 
 def long_modules(modules: Iterable[Module]) -> list[str]:
     return [
@@ -158,6 +161,7 @@ def small_modules(modules: Iterable[Module]) -> list[str]:
         for module in modules
         if module.basename not in ("__init__.py", "__main__.py")
         and module.name not in SMALL
+        and not module.name.startswith(PEERS_NAMES)
         and len(clients[module.name]) == 1
         and (lines := code_lines(module)) < MIN_CODE_LINES_OF_ONE_IMPORTER
     ]
@@ -180,6 +184,7 @@ SHARED_BASENAMES = {
     "arguments": "validation of the arguments of a package's functions",
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
+    "linalg": "linear algebra: NumPy's functions, and the modules under HIPS autograd's names",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",
     "namespace": "array operations: on tensors, on symbols and on batched arrays",
     "operands": "conversion of operands: of the recorders, and of NumPy's functions",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import builtins
-from builtins import dict, list, tuple
 from typing import Any
 
-from chainrule.compat.autograd.tracer import getval
+from chainrule.compat.autograd.tracer import Box, getval
 
-__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+__all__ = ["DictBox", "SequenceBox", "dict", "isinstance", "list", "tuple", "type"]
+
+dict, list, tuple = builtins.dict, builtins.list, builtins.tuple
+
+# Containers of recorded arrays are Python's own: nothing is an instance of these.
+DictBox = SequenceBox = Box
 
 
 def isinstance(value: Any, kinds: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compat.autograd.extend import (
     VSpace,
@@ -30,20 +31,28 @@ from chainrule.transforms import jvp as _jvp
 from chainrule.transforms import vjp as _vjp
 
 __all__ = [
-    *("VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp"),
-    *("defvjp_argnum", "defvjp_argnums", "make_jvp", "make_vjp", "primitive", "vspace"),
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "make_jvp",
+    "make_vjp",
+    "primitive",
+    "vspace",
 ]
 
-FLOATS = (float, complex, np.floating, np.complexfloating)
+FLOATS = (float, complex, np.floating, np.complexfloating, np.ndarray)
 
 
 def as_arrays(x: Any) -> Any:
     """Return a tree with Python's numbers as NumPy's, which are handed over as arrays."""
     return pytree.map_leaves(
         x,
-        lambda leaf: (
-            np.result_type(leaf).type(leaf) if type(leaf) in (float, complex) else leaf
-        ),
+        lambda leaf: np.result_type(leaf).type(leaf) if type(leaf) in (float, complex) else leaf,
     )
 
 
@@ -53,7 +62,8 @@ def with_arrays(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def call(x: Any) -> Any:
         result = fun(x)
         if not any([isbox(leaf) for _, leaf in pytree.leaves(result)]):
-            warnings.warn("Output seems independent of input.", UserWarning, stacklevel=2)
+            text = "Output seems independent of input."
+            warnings.warn(text, UserWarning, stacklevel=user_stack_level())
         return pytree.map_leaves(result, _recorded)
 
     return call
@@ -62,7 +72,7 @@ def with_arrays(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _recorded(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return leaf
-    if isinstance(leaf, FLOATS) or isinstance(leaf, np.ndarray | int | np.integer | np.bool_):
+    if isinstance(leaf, FLOATS):
         return as_ndarrays(make(np.asarray(leaf), None))
     return leaf
 

@@ -12,8 +12,18 @@ from chainrule.compat.autograd.util import subval
 from chainrule.compat.autograd.vector_space import VSpace, vspace
 
 __all__ = [
-    *("Box", "VSpace", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp"),
-    *("defvjp_argnum", "defvjp_argnums", "notrace_primitive", "primitive", "vspace"),
+    "Box",
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "vspace",
 ]
 
 # --- reverse mode ---------------------------------------------------------------------------------

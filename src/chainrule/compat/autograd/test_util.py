@@ -10,8 +10,15 @@ from chainrule.compat.autograd.core import make_jvp, make_vjp, vspace
 from chainrule.compat.autograd.tracer import getval
 from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
 
-__all__ = ["check_equivalent", "check_grads", "check_jvp", "check_vjp", "combo_check"]
-__all__ += ["make_numerical_jvp", "scalar_close"]
+__all__ = [
+    "check_equivalent",
+    "check_grads",
+    "check_jvp",
+    "check_vjp",
+    "combo_check",
+    "make_numerical_jvp",
+    "scalar_close",
+]
 
 TOL = RTOL = EPS = 1e-6
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.function import autograd_function
 from chainrule.autograd.conversions import RUNNING
+from chainrule.autograd.function import autograd_function
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of
@@ -119,14 +121,20 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rules_of(function: Any) -> Rules:
-    """Return the rules of a function that `primitive` returned."""
+    """Return the rules of a function that `primitive` returned.
+
+    Those of other functions have no effect: their operations are recorded, with built-in rules.
+    """
     rules: Rules | None = getattr(function, "_rules", None)
     if rules is None:
         name = getattr(function, "__name__", type(function).__name__)
-        raise TypeError(
-            f"expected a function made by primitive(), got {name!r}: rules of functions of NumPy "
-            f"and SciPy are built in; give one to another function, {name} = primitive({name})"
+        warnings.warn(
+            f"A rule for {name!r} has no effect: it is not made by primitive(), so that what it "
+            f"computes is recorded. Write {name} = primitive({name}) first",
+            UserWarning,
+            stacklevel=user_stack_level(),
         )
+        return Rules(function, name)
     return rules
 
 
@@ -158,9 +166,7 @@ class _Call:
         self.rules, self.args, self.kwargs = rules, args, kwargs
         self.boxes = [leaf for _, leaf in pytree.leaves(args) if isbox(leaf)]
         self.argnums = tuple(
-            i
-            for i, arg in enumerate(args)
-            if any([isbox(leaf) for _, leaf in pytree.leaves(arg)])
+            i for i, arg in enumerate(args) if any([isbox(leaf) for _, leaf in pytree.leaves(arg)])
         )
         self.is_box = [isbox(leaf) for _, leaf in pytree.leaves(args)]
         self.result: Any = None
@@ -168,9 +174,7 @@ class _Call:
     def args_with(self, values: Sequence[Any]) -> Any:
         """Return the arguments with other values in the place of the recorded ones."""
         following, flags = iter(values), iter(self.is_box)
-        return pytree.map_leaves(
-            self.args, lambda leaf: next(following) if next(flags) else leaf
-        )
+        return pytree.map_leaves(self.args, lambda leaf: next(following) if next(flags) else leaf)
 
     def compute(self, values: Sequence[Any]) -> list[Tensor]:
         """Call the function, and return the tensors of its result."""
@@ -250,6 +254,8 @@ def _of_shape(name: str, found: Any, x: Any) -> Any:
     """Return a derivative that a rule gave, checked: a tensor, None for zeros."""
     if found is None:
         return None
+    if np.iscomplexobj(found) and x.dtype.kind != "c":
+        found = np.real(found)
     if not isinstance(found, Tensor):
         found = make(np.asarray(found, x.dtype), None)
     if found.shape != x.shape:

@@ -46,9 +46,7 @@ def fixed_point(
     return x
 
 
-def _vjp_of_a(
-    ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float
-) -> Callable[[Any], Any]:
+def _vjp_of_a(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float) -> Callable[[Any], Any]:
     def adjoint(given: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
         a, x, g = given
         vjp_x, _ = make_vjp(f(a), x)

@@ -10,6 +10,8 @@ transform calls they are those of `chainrule.numpy`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as _numpy
 
 import chainrule.numpy as _recorded
@@ -17,7 +19,10 @@ from chainrule.compat.autograd.numpy import fft as fft
 from chainrule.compat.autograd.numpy import linalg as linalg
 from chainrule.compat.autograd.numpy import numpy_boxes as numpy_boxes
 from chainrule.compat.autograd.numpy import random as random
-from chainrule.compat.autograd.numpy.numpy_wrapper import wrap_namespace as _wrap_namespace
 from chainrule.compat.autograd.numpy.numpy_wrapper import wrapped_names as _wrapped_names
 
 globals().update(_wrapped_names(_numpy, _recorded, without=globals()))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Container, MutableMapping
+from collections.abc import Callable, Container, Iterator, MutableMapping
 from functools import update_wrapper
 from typing import Any
 
@@ -40,6 +40,18 @@ def _function(own: Callable[..., Any], recorded: Callable[..., Any]) -> Callable
     return update_wrapper(function, own)
 
 
+def _joining(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes the arrays that it joins from any iterable."""
+
+    def function(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        return join(list(arrays) if isinstance(arrays, Iterator) else arrays, *args, **kwargs)
+
+    return update_wrapper(function, join)
+
+
+_JOINING = {"concatenate", "stack", "vstack", "hstack", "column_stack"}
+
+
 def wrapped_names(module: Any, recorded: Any, without: Container[str]) -> dict[str, Any]:
     """Return the public names of a module of NumPy's, `recorded` inside a transform."""
     found: dict[str, Any] = {}
@@ -53,7 +65,8 @@ def wrapped_names(module: Any, recorded: Any, without: Container[str]) -> dict[s
             own = module.__name__ == "numpy" and name in ("r_", "c_")
             found[name] = getattr(recorded, name) if own else value
         else:
-            found[name] = _function(value, getattr(recorded, name))
+            function = _function(value, getattr(recorded, name))
+            found[name] = _joining(function) if name in _JOINING else function
     return found
 
 

@@ -30,6 +30,11 @@ globals().update(
     }
 )
 
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 sqrtm = primitive(_scipy.sqrtm)
 solve_sylvester = primitive(_scipy.solve_sylvester)
 solve_triangular = primitive(_scipy.solve_triangular)

@@ -10,7 +10,9 @@ import scipy.special as _scipy
 
 import chainrule.compat.autograd.numpy as np
 from chainrule.compat.autograd.scipy.partial_derivatives import from_partials
-from chainrule.compat.autograd.tracer import Box, notrace_primitive
+from chainrule.compat.autograd.tracer import isbox, notrace_primitive
+from chainrule.numpy.array_class import as_ndarrays
+from chainrule.special import logsumexp as _logsumexp
 from chainrule.special import polygamma as _polygamma
 
 # Its ufuncs record by themselves, called with recorded arrays.
@@ -22,13 +24,18 @@ globals().update(
     }
 )
 
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 gammasgn: Callable[..., Any] = notrace_primitive(_scipy.gammasgn)
 rgamma = from_partials(_scipy.rgamma, "x", [lambda ans, x: -_scipy.psi(x) * ans])
 
 
 def polygamma(n: Any, x: Any) -> Any:
     """Return the derivative of order `n` of digamma, as `scipy.special.polygamma` does."""
-    return _polygamma(int(n), x) if isinstance(x, Box) else _scipy.polygamma(n, x)
+    return as_ndarrays(_polygamma(int(n), x)) if isbox(x) else _scipy.polygamma(n, x)
 
 
 def multigammaln(a: Any, d: int) -> Any:
@@ -39,11 +46,16 @@ def multigammaln(a: Any, d: int) -> Any:
 
 def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """Return log Σ b exp(x), as `scipy.special.logsumexp` does."""
+    if not isbox(x) and not isbox(b):
+        return _scipy.logsumexp(x, axis=axis, b=b, keepdims=keepdims)
+    if b is None:
+        axes = tuple(range(np.ndim(x))) if axis is None else axis
+        return as_ndarrays(_logsumexp(x, axes, keepdims))
     largest = notrace_primitive(np.max)(x, axis=axis, keepdims=True)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     terms = np.exp(x - largest)
     with np.errstate(divide="ignore"):
-        total = np.log(np.sum(terms if b is None else b * terms, axis=axis, keepdims=True))
+        total = np.log(np.sum(b * terms, axis=axis, keepdims=True))
     found = total + largest
     return found if keepdims else np.squeeze(found, axis=axis)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import chainrule.compat.autograd.numpy as np
@@ -25,9 +25,10 @@ def functions_of(
     names = f"x {shapes} loc scale"
     count = len(by_shapes)
 
-    def standard(args: Any) -> tuple[Any, list[Any], Any]:
+    def standard(args: Sequence[Any]) -> tuple[Any, list[Any], Any]:
         x, *rest = args
-        given, (loc, scale) = rest[:count], (*rest[count:], *(0.0, 1.0)[len(rest) - count :])
+        given = rest[:count]
+        loc, scale = rest[count:] + [0.0, 1.0][len(rest) - count :]
         return (x - loc) / scale, given, scale
 
     def by_place(slope: Function) -> list[Any]:

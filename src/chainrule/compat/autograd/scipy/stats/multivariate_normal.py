@@ -33,7 +33,7 @@ def logpdf(x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = Fals
             "multivariate_normal.logpdf: with allow_singular=True it has no derivative by cov: add "
             "a small multiple of the identity to cov in its place"
         )
-    n = max(1, *[np.shape(v)[-1] for v in (x, mean, cov) if v is not None and np.ndim(v)] or [1])
+    n = int(np.size(mean)) if mean is not None else (np.shape(cov) if np.ndim(cov) > 1 else (1,))[0]
     matrix = _matrix(cov, n)
     deviation = x if mean is None else x - mean
     if np.ndim(deviation) == 0:
