@@ -22,7 +22,7 @@ from chainrule.compat.autograd.misc.fixed_points import fixed_point
 from chainrule.compat.autograd.numpy.numpy_boxes import ArrayBox
 from chainrule.compat.autograd.numpy.numpy_vjps import unbroadcast_f
 from chainrule.compat.autograd.test_util import check_grads
-from chainrule.compat.autograd.tracer import getval, isbox
+from chainrule.compat.autograd.tracer import Node, getval, isbox, trace
 
 X = numpy.array([0.3, -0.7, 1.1])
 M = numpy.array([[1.0, 0.2, -0.5], [0.3, 0.8, 0.1]])
@@ -192,3 +192,53 @@ def test_products_are_of_chainrules_tensors_for_tensors():
     vjp, value = make_vjp(lambda x: cube(x))(cr.tensor([2.0]))
     assert isinstance(value, cr.Tensor)
     assert vjp(cr.tensor([1.0])).tolist() == [12.0]
+
+
+class Recorded(Node):
+    def __init__(self, value, fun, args, kwargs, parent_argnums, parents):
+        self.line = fun.__name__, value, list(parent_argnums)
+        self.parents = parents
+
+    def initialize_root(self, name):
+        self.line, self.parents = name, []
+
+
+def test_trace_makes_a_node_for_each_operation():
+    def f(x):
+        return (np.sin(x) + np.sum(X)) * x
+
+    value, node = trace(Recorded.new_root("x"), f, 0.5)
+    assert value == pytest.approx((numpy.sin(0.5) + X.sum()) * 0.5)
+    assert node.line == ("multiply", value, [0, 1])
+    add, root = node.parents
+    assert root.line == "x"
+    assert add.line[0] == "add"
+    assert add.parents[0].line == ("sin", numpy.sin(0.5), [0])
+    slope, last = trace(Recorded.new_root("x"), grad(f), 0.5)
+    assert slope == pytest.approx(grad(f)(0.5))
+    assert last.line[1] == slope
+    with pytest.warns(UserWarning, match="independent of input"):
+        assert trace(Recorded.new_root("x"), lambda x: 1.5, 0.5) == (1.5, None)
+    with pytest.raises(NotImplementedError, match="Node has no __init__"):
+        trace(Node.new_root(), f, 0.5)
+
+
+def test_derivatives_can_be_compiled():
+    def f(x):
+        return np.sum(np.tanh(x) ** 2)
+
+    numpy.testing.assert_allclose(cr.compile(grad(f))(X), grad(f)(X))
+    numpy.testing.assert_allclose(cr.compile(hessian(f))(X), hessian(f)(X))
+
+
+def test_names_that_numpy_does_not_have():
+    def f(x):
+        return np.make_diagonal(np.row_stack([x, x**2]), axis1=-1, axis2=-2)
+
+    assert f(X).shape == (2, 3, 3)
+    assert numpy.diagonal(f(X), axis1=1, axis2=2).tolist() == [X.tolist(), (X**2).tolist()]
+    check_grads(f)(X)
+    with pytest.raises(NotImplementedError, match="expected offset=0, axis1=-1, axis2=-2"):
+        np.make_diagonal(X)
+    with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
+        _ = np.nosuch

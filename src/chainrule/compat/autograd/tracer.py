@@ -14,6 +14,8 @@ from chainrule.autograd.conversions import RUNNING
 from chainrule.autograd.function import autograd_function
 from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.compat.autograd.call_trace import Node as Node
+from chainrule.compat.autograd.call_trace import trace as trace
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of
 from chainrule.interrupts import call_with

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.compat.autograd.tracer import conjugate, getval
 
 __all__ = ["VSpace", "vspace"]
+
+_VALUES = (np.ndarray, np.generic, float, complex, ArrayProxy)
 
 
 class VSpace:
@@ -25,12 +28,13 @@ class VSpace:
         self._example = pytree.map_leaves(value, getval)
         found = [leaf for _, leaf in pytree.leaves(self._example)]
         for leaf in found:
-            if not isinstance(leaf, np.ndarray | np.generic | float | complex):
+            if not isinstance(leaf, _VALUES):
                 raise TypeError(
                     f"Can't find vector space for value {leaf} of type {type(leaf)}: expected "
                     "arrays, floats or complex numbers, or containers of them"
                 )
-        self._forms = [(np.shape(leaf), np.result_type(leaf)) for leaf in found]
+        numbers = [leaf if hasattr(leaf, "dtype") else np.asarray(leaf) for leaf in found]
+        self._forms = [(leaf.shape, leaf.dtype) for leaf in numbers]
         self.iscomplex = any([dtype.kind == "c" for _, dtype in self._forms])
 
     @property
@@ -63,28 +67,27 @@ class VSpace:
         others = [iter([leaf for _, leaf in pytree.leaves(value)]) for value in values]
         return pytree.map_leaves(self._example, lambda x: function(x, *[next(o) for o in others]))
 
+    def _fill(self, make: Callable[[Any, Any], Any]) -> Any:
+        return pytree.with_leaves(self._example, [make(*form) for form in self._forms])
+
     def zeros(self) -> Any:
         """Return the zero vector."""
-        return self._map(lambda x: np.zeros(np.shape(x), np.result_type(x)))
+        return self._fill(np.zeros)
 
     def ones(self) -> Any:
         """Return ones, of complex numbers 1 + 1j."""
         unit = {"c": 1 + 1j}
-        return self._map(
-            lambda x: np.full(np.shape(x), unit.get(np.result_type(x).kind, 1), np.result_type(x))
-        )
+        return self._fill(lambda shape, dtype: np.full(shape, unit.get(dtype.kind, 1), dtype))
 
     def randn(self) -> Any:
         """Return a vector of standard normal numbers."""
 
-        def draw(x: Any) -> Any:
-            dtype = np.result_type(x)
-            real = np.asarray(np.random.randn(*np.shape(x)))
-            if dtype.kind == "c":
-                return (real + 1j * np.random.randn(*np.shape(x))).astype(dtype)
-            return real.astype(dtype)
+        def draw(shape: Any, dtype: Any) -> Any:
+            real = np.asarray(np.random.randn(*shape))
+            drawn = real + 1j * np.random.randn(*shape) if dtype.kind == "c" else real
+            return drawn.astype(dtype)
 
-        return self._map(draw)
+        return self._fill(draw)
 
     def standard_basis(self) -> Iterator[Any]:
         """Yield the unit vectors, of complex numbers also those times 1j."""
@@ -127,7 +130,7 @@ class VSpace:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"VSpace({self._map(lambda x: f'{np.result_type(x)}{list(np.shape(x))}')})"
+        return f"VSpace({self._fill(lambda shape, dtype: f'{dtype}{list(shape)}')})"
 
 
 def vspace(value: Any) -> VSpace:
