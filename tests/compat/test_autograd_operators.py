@@ -93,6 +93,9 @@ PROGRAMS = {
     "isinstance": lambda n: n.a.grad(lambda x: x * 2.0 if n.a.isinstance(x, float) else x * 3.0)(
         1.0
     ),
+    "values to join": lambda n: n.a.grad(lambda d: n.np.sum(n.np.stack(d.values()) ** 2))(
+        {"a": X, "b": X + 1}
+    ),
     "generator to join": lambda n: n.a.grad(
         lambda x: n.np.sum(n.np.concatenate([v * X for v in x]) ** 2)
     )(X),

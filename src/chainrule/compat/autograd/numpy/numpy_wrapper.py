@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Container, Iterator, MutableMapping
+from collections.abc import Callable, Container, MutableMapping
 from functools import update_wrapper
 from typing import Any
 
@@ -44,7 +44,8 @@ def _joining(join: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that takes the arrays that it joins from any iterable."""
 
     def function(arrays: Any, *args: Any, **kwargs: Any) -> Any:
-        return join(list(arrays) if isinstance(arrays, Iterator) else arrays, *args, **kwargs)
+        is_array = isinstance(arrays, list | tuple) or hasattr(arrays, "__array__")
+        return join(arrays if is_array else list(arrays), *args, **kwargs)
 
     return update_wrapper(function, join)
 
