@@ -10,6 +10,7 @@ import chainrule.compat.autograd.numpy as np
 from chainrule.compat.autograd import deriv, grad, hessian, jacobian, make_vjp
 from chainrule.compat.autograd.extend import (
     Box,
+    VSpace,
     def_linear,
     defjvp,
     defvjp,
@@ -22,7 +23,7 @@ from chainrule.compat.autograd.misc.fixed_points import fixed_point
 from chainrule.compat.autograd.numpy.numpy_boxes import ArrayBox
 from chainrule.compat.autograd.numpy.numpy_vjps import unbroadcast_f
 from chainrule.compat.autograd.test_util import check_grads
-from chainrule.compat.autograd.tracer import Node, getval, isbox, trace
+from chainrule.compat.autograd.tracer import Node, Rules, getval, isbox, trace
 
 X = numpy.array([0.3, -0.7, 1.1])
 M = numpy.array([[1.0, 0.2, -0.5], [0.3, 0.8, 0.1]])
@@ -173,6 +174,16 @@ def test_vector_spaces(value):
     assert space != vspace({"other": 1.0})
     with pytest.raises(TypeError, match="Can't find vector space for value"):
         vspace([value, 1])
+
+
+def test_arrays_subclasses_are_accepted_and_other_classes_are_not():
+    class Labelled(numpy.ndarray):
+        pass
+
+    for kind in (Box, ArrayBox, VSpace):
+        kind.register(Labelled)
+        with pytest.raises(TypeError, match="objects of Rules can't be differentiated by"):
+            kind.register(Rules)
 
 
 @pytest.mark.filterwarnings("ignore:Output seems independent")

@@ -46,6 +46,20 @@ class _BoxType(type):
 class Box(metaclass=_BoxType):
     """The class of values that a transform differentiates, for `isinstance` alone."""
 
+    @classmethod
+    def register(cls, value_type: type) -> None:
+        """Accept a subclass of NumPy's array, whose objects are differentiated as arrays."""
+        check_array_type(value_type)
+
+
+def check_array_type(value_type: type) -> None:
+    """Raise if the objects of a class can't be differentiated by."""
+    if not issubclass(value_type, np.ndarray | np.generic | float | complex):
+        raise TypeError(
+            f"objects of {value_type.__name__} can't be differentiated by: gradients are arrays, "
+            "and dicts, lists, tuples and dataclasses of them. Make it a dataclass of arrays"
+        )
+
 
 # Programs written for HIPS autograd read the number of a box so, to print it.
 ndarray._value = property(getval)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor
-from chainrule.compat.autograd.tracer import conjugate, getval
+from chainrule.compat.autograd.tracer import check_array_type, conjugate, getval
 
 __all__ = ["VSpace", "vspace"]
 
@@ -23,6 +23,11 @@ class VSpace:
 
     The dimension is `size`; complex numbers count twice, as the space is over the real numbers.
     """
+
+    @classmethod
+    def register(cls, value_type: type, vspace_maker: Any = None) -> None:
+        """Accept a subclass of NumPy's array: its vector space is that of arrays."""
+        check_array_type(value_type)
 
     def __init__(self, value: Any) -> None:
         self._example = pytree.map_leaves(value, getval)
