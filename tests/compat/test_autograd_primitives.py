@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy
 import pytest
 
@@ -128,6 +130,36 @@ def test_calls_without_rules_say_so():
     defvjp(plain, lambda ans, x: lambda g: g * X)
     with pytest.raises(ValueError, match=r"shape \(3,\) for an array of shape \(\)"):
         grad(plain)(1.0)
+
+
+CLOSURES = {
+    "result": lambda x, y: x * y,
+    "float": lambda x, y: x * float(y),
+    "math": lambda x, y: x * math.sin(y),
+    "array": lambda x, y: x * numpy.asarray(y),
+    "written": lambda x, y: numpy.stack([x, x]) @ numpy.array([y, y]),
+}
+
+
+@pytest.mark.parametrize("name", CLOSURES)
+def test_no_gradient_of_what_a_primitive_closes_over_is_lost_in_silence(name):
+    def f(y):
+        closure = primitive(lambda x: CLOSURES[name](x, y))
+        defvjp(closure, lambda ans, x: lambda g: g)
+        return closure(y)
+
+    with pytest.raises((TypeError, cr.AutogradError)):
+        grad(f)(2.0)
+
+
+def test_numpy_is_plain_within_a_primitive_and_recorded_in_a_transform_that_it_calls():
+    @primitive
+    def slope(x):
+        assert type(np.zeros(2)) is numpy.ndarray
+        return grad(lambda v: np.sum(np.array([v, v**2])))(x)
+
+    defvjp(slope, lambda ans, x: lambda g: 2.0 * g)
+    assert grad(lambda x: slope(x) * np.sum(np.ones(2)))(3.0) == 4.0
 
 
 def test_none_stands_for_zeros():

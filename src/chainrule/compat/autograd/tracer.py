@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.conversions import RUNNING
+from chainrule.autograd.conversions import RUNNING, Running, is_differentiated
 from chainrule.autograd.function import autograd_function
 from chainrule.autograd.location import user_stack_level
+from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compat.autograd.call_trace import Node as Node
 from chainrule.compat.autograd.call_trace import trace as trace
@@ -63,6 +65,10 @@ def check_array_type(value_type: type) -> None:
 
 # Programs written for HIPS autograd read the number of a box so, to print it.
 ndarray._value = property(getval)  # type: ignore[attr-defined]
+
+
+PLAIN: ContextVar[Running | None] = ContextVar("chainrule compat plain", default=None)
+"""The transform whose call of a primitive is running: functions of NumPy are its own there."""
 
 
 # --- primitives -----------------------------------------------------------------------------------
@@ -129,7 +135,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
             call = _Call(rules, args, kwargs)
             return call.result_with(_node(call, *call.boxes))
         values = pytree.map_leaves(args, getval)
-        return call_with({RUNNING: None}, f_raw, *values, **kwargs)
+        return call_with({PLAIN: RUNNING.get()}, f_raw, *values, **kwargs)
 
     update_wrapper(recorded, f_raw)
     recorded._rules = rules  # type: ignore[attr-defined]
@@ -195,13 +201,26 @@ class _Call:
     def compute(self, values: Sequence[Any]) -> list[Tensor]:
         """Call the function, and return the tensors of its result."""
         args = pytree.map_leaves(self.args_with(values), getval)
-        self.result = call_with({RUNNING: None}, self.rules.function, *args, **self.kwargs)
+        # Recorded, so that what it closes over can't become a number without notice.
+        modes: dict[ContextVar[Any], Any] = {MODES: enable_grad().entered(MODES.get())}
+        self.result = call_with({**modes, PLAIN: RUNNING.get()}, self._call, args)
         arrays = [np.asarray(x) for _, x in pytree.leaves(self.result) if _is_output(x)]
         taken = [getval(value) for value in values]
         return [
             make(a.copy() if any([np.may_share_memory(a, x) for x in taken]) else a, None)
             for a in map(np.asarray, map(getval, arrays))
         ]
+
+    def _call(self, args: Any) -> Any:
+        result = self.rules.function(*args, **self.kwargs)
+        for _, leaf in pytree.leaves(result):
+            if isinstance(leaf, Tensor) and is_differentiated(leaf):
+                raise TypeError(
+                    f"{self.rules.name}: its result depends on an array that is differentiated and "
+                    "is not among its arguments, so that no rule gives its gradient: pass it as an "
+                    "argument"
+                )
+        return result
 
     def result_with(self, values: Any) -> Any:
         """Return the result with other values in the place of its floating or complex numbers."""

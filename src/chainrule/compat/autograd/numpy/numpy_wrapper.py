@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.conversions import RUNNING
-from chainrule.compat.autograd.tracer import primitive
+from chainrule.compat.autograd.tracer import PLAIN, primitive
 
 __all__ = ["wrap_namespace", "wrapped_names"]
 
@@ -23,11 +23,11 @@ class _Ufunc:
         self.__name__, self.__doc__ = own.__name__, own.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = self._own if RUNNING.get() is None else self._recorded
+        chosen = self._own if RUNNING.get() is PLAIN.get() else self._recorded
         return chosen(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._own if RUNNING.get() is None else self._recorded, name)
+        return getattr(self._own if RUNNING.get() is PLAIN.get() else self._recorded, name)
 
     def __repr__(self) -> str:
         return repr(self._own)
@@ -35,7 +35,7 @@ class _Ufunc:
 
 def _function(own: Callable[..., Any], recorded: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        return (own if RUNNING.get() is None else recorded)(*args, **kwargs)
+        return (own if RUNNING.get() is PLAIN.get() else recorded)(*args, **kwargs)
 
     return update_wrapper(function, own)
 
