@@ -138,6 +138,9 @@ SMALL = {
 }
 """Small modules with one importer, and why they stay modules."""
 
+PEERS_NAMES = "chainrule.compat."
+"""Modules below stand for those of another package, under its names and in its cuts."""
+
 
 def long_modules(modules: Iterable[Module]) -> list[str]:
     return [
@@ -157,6 +160,7 @@ def small_modules(modules: Iterable[Module]) -> list[str]:
         for module in modules
         if module.basename not in ("__init__.py", "__main__.py")
         and module.name not in SMALL
+        and not module.name.startswith(PEERS_NAMES)
         and len(clients[module.name]) == 1
         and (lines := code_lines(module)) < MIN_CODE_LINES_OF_ONE_IMPORTER
     ]
@@ -184,6 +188,7 @@ SHARED_BASENAMES = {
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
     "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
+    "linalg": "linear algebra: NumPy's functions, and the modules under HIPS autograd's names",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",
     "module": "modules: the class nn.Module, and the text of an exported Python module",
     "namespace": "array operations: on tensors, on symbols and on batched arrays",

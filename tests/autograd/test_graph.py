@@ -359,3 +359,32 @@ def test_ctx_is_of_the_class_that_annotations_name():
 
     cr.autograd_function(forward, lambda ctx, g: g)(leaf([1.0]))
     assert seen == [cr.autograd.function.FunctionCtx]
+
+
+@cr.autograd_function
+def _squares(ctx, x):
+    ctx.save_for_backward(x)
+    return (x * x,)
+
+
+@_squares.backward
+def _(ctx, g):
+    return 2 * ctx.saved_tensors[0] * g
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: _squares(x)[0],  # a tuple of one
+        lambda x: cr.unbind((x * x)[None])[0],
+        lambda x: cr.split(x * x, 3)[0],
+        lambda x: cr.unbind(cr.stack([x, x * x]))[1],
+    ],
+)
+def test_a_pass_begins_at_the_edge_of_one_of_several_outputs(function):
+    x = cr.tensor([3.0, 4.0, 5.0], requires_grad=True)
+    edge = cr.autograd.graph.get_gradient_edge(function(x))
+    (grad,) = cr.autograd_grad([edge], [x], [cr.ones(3)], create_graph=True)
+    assert grad.tolist() == [6.0, 8.0, 10.0]
+    second = cr.hessian(lambda x: function(x).sum())(x.detach())
+    assert second.tolist() == cr.diag(cr.full((3,), 2.0)).tolist()

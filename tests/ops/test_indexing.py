@@ -294,3 +294,20 @@ def test_a_list_that_is_no_matrix_of_indices_is_refused():
             x[key] = 0
     with pytest.raises(RuntimeError, match="Expected dtype int64 for index, got bool"):
         x.gather(0, cr.ones(3, 3, dtype=cr.bool))
+
+
+@pytest.mark.parametrize("values", [[2, 0, 2], [True, False, True]])
+def test_a_series_of_pandas_is_an_index(values):
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(values, index=[7, 8, 9])
+    x = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    assert x[series].tolist() == x.detach().numpy()[series].tolist()
+    x[series].sum().backward()
+    wanted = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    wanted[values].sum().backward()
+    assert x.grad.tolist() == wanted.grad.tolist()
+    y = cr.zeros(3)
+    y[series] = 5.0
+    assert y.tolist() == [5.0, 0.0, 5.0]
+    with pytest.raises(IndexError, match="are valid indices"):
+        x[pandas.Series(["a", "b", "c"])]

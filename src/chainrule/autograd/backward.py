@@ -20,7 +20,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
@@ -95,7 +95,7 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
                 "grad can be implicitly created only for scalar outputs, and of element "
                 f"{index} of tensors, a GradientEdge, the shape is not known: give a gradient"
             )
-        return root.node if root.node.output_count == 1 else NodeOutput(*root)
+        return root.node.output_edge(root.output_nr)
     if root.__class__ is not Tensor and not isinstance(root, Tensor):
         raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
     edge = root._node if root._view is None else current_node(root)

@@ -69,7 +69,6 @@ class FunctionNode(Node):
         return [index for index, form in enumerate(self.input_meta) if form is not None]
 
     def output_edge(self, index: int) -> Any:
-        """Return the edge to one output."""
         return NodeOutput(self, index) if self.outputs else self
 
     @property

@@ -114,6 +114,10 @@ class Node:
         """Number of outputs of the operation."""
         return 1
 
+    def output_edge(self, index: int) -> Edge:
+        """Return the edge to one output."""
+        return self if self.output_count == 1 else NodeOutput(self, index)
+
     def tensor_inputs(self, count: int) -> Sequence[int]:
         """Return the indices of the inputs, `count` in all, that are tensors: hooks see these."""
         return range(count)

@@ -176,6 +176,9 @@ class MultiOutputNode(PrimitiveNode):
     def output_count(self) -> int:
         return self.count
 
+    def output_edge(self, index: int) -> Edge:
+        return NodeOutput(self, index)
+
 
 class HookedNode(MultiOutputNode):
     """A node whose saved arrays are each a `SavedTensor`."""

@@ -105,6 +105,8 @@ def _as_index(part: Any, array: Array) -> Any:
             found = found.astype(np.int64)
     elif is_array(part):  # a symbol or a batched array
         found = part
+    elif hasattr(part, "__array__"):  # such as a Series of pandas
+        found = watched(np.asarray(part)).copy()
     elif hasattr(part, "__index__"):
         return part.__index__()
     elif hasattr(part, "__array__"):  # a column of pandas, an array of xarray

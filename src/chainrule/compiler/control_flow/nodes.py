@@ -11,7 +11,7 @@ from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import outputs_and_jvp_of, tracked
 from chainrule.autograd.intercept import intercepted_by
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
-from chainrule.autograd.node import Node, NodeName, NodeOutput
+from chainrule.autograd.node import Edge, Node, NodeName, NodeOutput
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
@@ -166,6 +166,9 @@ class LoopNode(SubgraphNode):
     @property
     def output_count(self) -> int:
         return self.outputs
+
+    def output_edge(self, index: int) -> Edge:
+        return NodeOutput(self, index)
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         self._check_rerun()

@@ -1,0 +1,1 @@
+"""Namespaces of other packages, so that their users' programs run with other imports alone."""
