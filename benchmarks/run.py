@@ -11,6 +11,7 @@ import compile_times
 import compiling
 import eager
 import eager_programs
+import files
 import imports
 import lengths
 import million
@@ -38,6 +39,7 @@ SUITES = {
     "peak": peak.main,
     "blas": blas.main,
     "imports": imports.main,
+    "files": files.main,
     "kernels": kernels.main,
 }
 

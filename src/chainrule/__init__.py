@@ -50,7 +50,7 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            array_api checks cuda fft func linalg nn numpy optim scipy signal special transforms
+            array_api checks cuda fft func io linalg nn numpy optim scipy signal special transforms
             tree utils""",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
@@ -58,6 +58,7 @@ _LATER = {
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",
         "chainrule.random.generator": "Generator",
+        "chainrule.io": "save load",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
         "chainrule.fft.stft": "stft istft",
         "chainrule.linalg": """

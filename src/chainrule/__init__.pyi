@@ -17,6 +17,7 @@ from chainrule import cuda as cuda
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
+from chainrule import io as io
 from chainrule import linalg as linalg
 from chainrule import nn as nn
 from chainrule import numpy as numpy
@@ -89,6 +90,7 @@ from chainrule.errors import AutogradError as AutogradError
 from chainrule.errors import CompileError as CompileError
 from chainrule.errors import DeviceError as DeviceError
 from chainrule.errors import DTypeError as DTypeError
+from chainrule.errors import FormatError as FormatError
 from chainrule.errors import FreedGraphError as FreedGraphError
 from chainrule.errors import InPlaceError as InPlaceError
 from chainrule.errors import LinAlgError as LinAlgError
@@ -100,6 +102,8 @@ from chainrule.errors import ShapeError as ShapeError
 from chainrule.errors import VerificationError as VerificationError
 from chainrule.fft.stft import istft as istft
 from chainrule.fft.stft import stft as stft
+from chainrule.io import load as load
+from chainrule.io import save as save
 from chainrule.kernels.threads import get_num_threads as get_num_threads
 from chainrule.kernels.threads import set_num_threads as set_num_threads
 from chainrule.linalg.deprecated import cholesky as cholesky

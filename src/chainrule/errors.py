@@ -17,6 +17,7 @@ __all__ = [
     "CompileError",
     "DTypeError",
     "DeviceError",
+    "FormatError",
     "FreedGraphError",
     "InPlaceError",
     "LinAlgError",
@@ -85,6 +86,13 @@ class DTypeError(RuntimeError, TypeError):
 
 class DeviceError(RuntimeError, ValueError):
     """Tensors on different devices, or a device that this machine doesn't have."""
+
+
+class FormatError(RuntimeError, ValueError):
+    """A file that is damaged, or contains what `load` doesn't read: says what, and how to mend it.
+
+    Nothing in a file is executed, and no memory is reserved for more than the file contains.
+    """
 
 
 class MissingExtraError(ImportError):

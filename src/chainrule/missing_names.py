@@ -6,8 +6,6 @@ _INSTEAD = {
     "chainrule": {
         "bfloat16": "NumPy has no such numbers. Use float32, or float16 for 16 bits with fewer "
         "exponents",
-        "save load": "write arrays, numpy.savez(file, weight=weight.detach().numpy()), and read "
-        "them with numpy.load; leaves can be pickled",
         "autocast amp": "convert what shall be in lower precision, with .half(), and keep the "
         "parameters in float32",
         "backends use_deterministic_algorithms are_deterministic_algorithms_enabled": "there is "
