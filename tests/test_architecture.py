@@ -190,6 +190,7 @@ SHARED_BASENAMES = {
         "one subject in two layers: functions of nn.functional, and modules of nn",
     ),
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
+    "distributions": "probability distributions: classes, and special functions of SciPy",
     "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
     "jit": "compilation at run time: by LLVM, and under PyTorch's names",

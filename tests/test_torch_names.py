@@ -263,3 +263,49 @@ def test_a_loss_warns_of_broadcasting_where_it_is_called() -> None:
         with pytest.warns(UserWarning, match="different") as warned:
             loss(cr.ones(2), cr.ones(1))
         assert warned[0].filename == __file__
+
+
+# --- names and defaults of 2017 -------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 3, 4, 1)])
+def test_softmax_without_a_dimension_takes_that_of_pytorch(name: str, shape: tuple) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(0).normal(size=shape)
+    found = getattr(nn.functional, name)(cr.tensor(x)).numpy()
+    wanted = getattr(torch.nn.functional, name)(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_choice_among_dimensions_warns() -> None:
+    with pytest.warns(UserWarning, match="^softmax: .* say dim=") as warned:
+        nn.functional.softmax(cr.ones(2, 2))
+    assert warned[0].filename == __file__
+
+
+def test_new_takes_the_dtype() -> None:
+    x = cr.ones(2, dtype=cr.float64)
+    assert x.new([1, 2]).dtype == x.new(2, 3).dtype == cr.float64
+    assert (x.new(2, 3).shape, x.new([1, 2]).tolist()) == ((2, 3), [1, 2])
+
+
+def test_default_tensor_type() -> None:
+    try:
+        cr.set_default_tensor_type("torch.DoubleTensor")
+        assert cr.tensor(1.0).dtype == cr.float64
+        cr.set_default_tensor_type(cr.FloatTensor)
+        assert cr.tensor(1.0).dtype == cr.float32
+    finally:
+        cr.set_default_dtype(cr.float32)
+    with pytest.raises(cr.DTypeError):
+        cr.set_default_tensor_type(cr.LongTensor)
+
+
+def test_settings_without_effect() -> None:
+    cr.use_deterministic_algorithms(True)
+    cr.set_float32_matmul_precision("high")
+    f = cr.compile(double, mode="reduce-overhead", fullgraph=True, dynamic=False)
+    assert f(cr.ones(2)).tolist() == [2, 2]
+    assert nn.utils.clip_grad_norm is nn.utils.clip_grad_norm_

@@ -50,9 +50,11 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            accelerator amp array_api backends checks cuda distributed fft func jit linalg
+            accelerator amp array_api backends checks cuda distributed
+            distributions fft func jit linalg
             multiprocessing nn numpy onnx optim scipy signal special transforms tree utils""",
         "chainrule.amp": "autocast",
+        "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",

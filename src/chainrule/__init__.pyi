@@ -18,6 +18,7 @@ from chainrule import checks as checks
 from chainrule import creation as creation
 from chainrule import cuda as cuda
 from chainrule import distributed as distributed
+from chainrule import distributions as distributions
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
@@ -55,6 +56,8 @@ from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend.devices import device as device
+from chainrule.backends import set_float32_matmul_precision as set_float32_matmul_precision
+from chainrule.backends import use_deterministic_algorithms as use_deterministic_algorithms
 from chainrule.checks.gradcheck import gradcheck as gradcheck
 from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
 from chainrule.checks.report import GradcheckError as GradcheckError
@@ -96,6 +99,7 @@ from chainrule.creation.tensor_types import HalfTensor as HalfTensor
 from chainrule.creation.tensor_types import IntTensor as IntTensor
 from chainrule.creation.tensor_types import LongTensor as LongTensor
 from chainrule.creation.tensor_types import ShortTensor as ShortTensor
+from chainrule.creation.tensor_types import set_default_tensor_type as set_default_tensor_type
 from chainrule.creation.windows import bartlett_window as bartlett_window
 from chainrule.creation.windows import blackman_window as blackman_window
 from chainrule.creation.windows import hamming_window as hamming_window

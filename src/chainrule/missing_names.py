@@ -8,14 +8,9 @@ _INSTEAD = {
         "exponents",
         "save load": "write arrays, numpy.savez(file, weight=weight.detach().numpy()), and read "
         "them with numpy.load; leaves can be pickled",
-        "use_deterministic_algorithms are_deterministic_algorithms_enabled": "there is "
+        "are_deterministic_algorithms_enabled": "there is "
         "nothing to choose: results are always deterministic",
         "set_default_device get_default_device": "functions that make tensors take device=",
-        "set_default_tensor_type": "say set_default_dtype(cr.float64)",
-        "set_float32_matmul_precision": "float32 products are always exact to float32; cr.blas "
-        "tells which kernels compute them",
-        "distributions": "write the density, and draw with randn(), rand(), poisson(), "
-        "multinomial() and their kin",
         "sparse sparse_coo_tensor sparse_csr_tensor": "tensors are dense. index_add and "
         "scatter_add sum at indices; scipy.sparse fits into an autograd_function",
         "symeig": "say linalg.eigh",
@@ -36,6 +31,10 @@ _INSTEAD = {
     "chainrule.distributed": {
         "init_process_group get_rank get_world_size all_reduce barrier": "a process computes "
         "alone; cr.set_num_threads says with how many threads",
+    },
+    "chainrule.distributions": {
+        "Beta Dirichlet Exponential Gamma Laplace MultivariateNormal Poisson StudentT": "write "
+        "the density, and draw with the functions and methods of their names",
     },
     "chainrule.jit": {
         "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",

@@ -95,6 +95,8 @@ class TensorMethods:
     # --- chainrule.creation.tensor_types ---
     def __new__(self, *data: Any) -> Tensor:
         """Return a tensor of the default dtype, as `torch.Tensor` does."""
+    def new(self, *data: Any) -> Tensor:
+        """Return a tensor of the dtype of `x`: of values, or uninitialised of sizes."""
     # --- chainrule.fft.stft ---
     def stft(
         self,

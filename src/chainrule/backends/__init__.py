@@ -2,4 +2,18 @@
 
 from chainrule.backends import cuda, cudnn, mps
 
-__all__ = ["cuda", "cudnn", "mps"]
+__all__ = [
+    "cuda",
+    "cudnn",
+    "mps",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+]
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Do nothing: results are always deterministic."""
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Do nothing: products of float32 are always exact to float32."""

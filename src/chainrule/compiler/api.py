@@ -419,6 +419,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Compiled: ...
 
 
@@ -429,6 +432,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
@@ -438,6 +444,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Any:
     """Compile a function, which then runs as a program of NumPy calls or machine code.
 
@@ -466,6 +475,8 @@ def compile(
         Raise an error in the place of each PerformanceWarning, those of `vmap` in the function
         included. With ``backend="native"``, elementwise functions and reductions without machine
         code are errors outside of loops, too.
+    mode, fullgraph, dynamic
+        As in PyTorch, without effect: a function is one graph always, for the shapes at hand.
 
     Returns
     -------

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.autograd.tensor import Tensor, default_dtype, set_default_dtype
 from chainrule.creation.data import tensor
 from chainrule.creation.filled import empty
 from chainrule.errors import ArgumentError
+from chainrule.operation import operation
 
 __all__ = [
     "FloatTensor",
@@ -22,6 +23,7 @@ __all__ = [
     "IntTensor",
     "LongTensor",
     "BoolTensor",
+    "set_default_tensor_type",
 ]
 
 
@@ -78,6 +80,21 @@ def _construct(cls: type[Tensor], *data: Any) -> Tensor:
 
 
 Tensor.__new__ = _construct  # type: ignore[assignment,method-assign]
+
+
+@operation()
+def new(x: Tensor, *data: Any) -> Tensor:
+    """Return a tensor of the dtype of `x`: of values, or uninitialised of sizes.
+
+    PyTorch's older form of `new_tensor` and `new_empty`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ones(2).double().new([1, 2])
+    tensor([1., 2.], dtype=float64)
+    """
+    return new_tensor("new", x.dtype, data)
 
 
 class _TensorType(type):
@@ -171,3 +188,24 @@ class BoolTensor(metaclass=_TensorType):
     """
 
     dtype = np.dtype("bool")
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of tensors made from Python floats: `set_default_dtype` by a type.
+
+    Parameters
+    ----------
+    t : type or str
+        Such as `DoubleTensor`, or ``"torch.DoubleTensor"``.
+
+    Raises
+    ------
+    DTypeError
+        If its dtype is no real floating one.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_default_tensor_type(cr.FloatTensor)
+    """
+    set_default_dtype(globals()[t.removeprefix("torch.")] if isinstance(t, str) else t)
