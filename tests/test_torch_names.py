@@ -303,6 +303,18 @@ def test_default_tensor_type() -> None:
         cr.set_default_tensor_type(cr.LongTensor)
 
 
+def test_a_compiled_module_has_the_attributes_of_the_module() -> None:
+    net = nn.Sequential(nn.Linear(2, 1), nn.Dropout(0.5))
+    compiled = cr.compile(net)
+    assert next(iter(compiled.parameters())) is net[0].weight
+    compiled.eval()
+    assert not net.training
+    assert not compiled.training
+    assert compiled(cr.ones(1, 2)).tolist() == net(cr.ones(1, 2)).tolist()
+    with pytest.raises(AttributeError, match="typo"):
+        compiled.typo  # noqa: B018
+
+
 def test_settings_without_effect() -> None:
     cr.use_deterministic_algorithms(True)
     cr.set_float32_matmul_precision("high")
