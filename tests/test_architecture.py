@@ -135,6 +135,13 @@ MIN_CODE_LINES_OF_ONE_IMPORTER = 40
 
 SMALL = {
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
+    **dict.fromkeys(
+        [
+            *("chainrule.backends.cuda", "chainrule.backends.cudnn", "chainrule.backends.mps"),
+            *("chainrule.cuda.amp", "chainrule.nn.parallel"),
+        ],
+        "scripts import it by PyTorch's name",
+    ),
 }
 """Small modules with one importer, and why they stay modules."""
 
@@ -180,19 +187,23 @@ SHARED_BASENAMES = {
         ],
         _LAYERS,
     ),
+    "amp": "mixed precision: of all devices, and under PyTorch's former name",
     "arguments": "validation of the arguments of a package's functions",
     **dict.fromkeys(
         ["dropout", "embedding", "normalization", "padding"],
         "one subject in two layers: functions of nn.functional, and modules of nn",
     ),
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
+    "distributions": "probability distributions: classes, and special functions of SciPy",
     "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
     "linalg": "linear algebra: NumPy's functions, and the modules under HIPS autograd's names",
+    "jit": "compilation at run time: by LLVM, and under PyTorch's names",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",
     "module": "modules: the class nn.Module, and the text of an exported Python module",
     "namespace": "array operations: on tensors, on symbols and on batched arrays",
     "operands": "conversion of operands: of the recorders, and of NumPy's functions",
+    "parallel": "work in parallel: of kernels on threads, and of modules under PyTorch's names",
     "run": "the running call: of a trace, and of generated code",
     "state": "state: of a module, to save and load, and around a verified call",
     "table": "the table of a package: of eager kernels, and of NumPy's functions",
@@ -395,6 +406,7 @@ def invented_terms(modules: Iterable[Module]) -> list[str]:
 
 PUBLIC_MODULES = {
     "chainrule": {"cuda"},
+    "chainrule.backends": {"cuda", "cudnn", "mps"},
     "chainrule.nn": {"functional", "utils"},
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
     "chainrule.scipy": {"special"},

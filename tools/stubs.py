@@ -67,6 +67,8 @@ def package() -> str:
             imports.add(("chainrule", name), name)
         elif isinstance(value, np.dtype):
             constants.append(f"{name}: np.dtype[np.{value.name}]")
+        elif value is tuple:
+            constants.append(f"{name} = builtins.tuple[builtins.int, ...]")
         elif value is None or isinstance(value, float):
             constants.append(f"{name}: {'None' if value is None else 'builtins.float'}")
         elif isinstance(value, type) and value.__module__ == "numpy":

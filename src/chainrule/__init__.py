@@ -50,8 +50,11 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            array_api checks cuda fft func io linalg nn numpy optim scipy signal special transforms
-            tree utils""",
+            accelerator amp array_api backends checks cuda distributed
+            distributions fft func io jit linalg
+            multiprocessing nn numpy onnx optim scipy signal special transforms tree utils""",
+        "chainrule.amp": "autocast",
+        "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",
@@ -94,6 +97,7 @@ get_default_dtype = _default_dtype
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
+Size = tuple  # of PyTorch: shapes are tuples here
 
 # NumPy's dtypes, under NumPy's and PyTorch's names.
 dtype = _np.dtype
@@ -164,6 +168,7 @@ if not _typing.TYPE_CHECKING:
         "pi",
         "e",
         "newaxis",
+        "Size",
         "get_default_dtype",
         "set_default_dtype",
         "device",

@@ -8,19 +8,27 @@ import builtins
 import numpy as np
 from numpy import dtype as dtype
 
+from chainrule import accelerator as accelerator
+from chainrule import amp as amp
 from chainrule import array_api as array_api
 from chainrule import autograd as autograd
+from chainrule import backends as backends
 from chainrule import blas as blas
 from chainrule import checks as checks
 from chainrule import creation as creation
 from chainrule import cuda as cuda
+from chainrule import distributed as distributed
+from chainrule import distributions as distributions
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
 from chainrule import io as io
+from chainrule import jit as jit
 from chainrule import linalg as linalg
+from chainrule import multiprocessing as multiprocessing
 from chainrule import nn as nn
 from chainrule import numpy as numpy
+from chainrule import onnx as onnx
 from chainrule import ops as ops
 from chainrule import optim as optim
 from chainrule import random as random
@@ -30,6 +38,7 @@ from chainrule import special as special
 from chainrule import transforms as transforms
 from chainrule import tree as tree
 from chainrule import utils as utils
+from chainrule.amp import autocast as autocast
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions
@@ -48,6 +57,8 @@ from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend.devices import device as device
+from chainrule.backends import set_float32_matmul_precision as set_float32_matmul_precision
+from chainrule.backends import use_deterministic_algorithms as use_deterministic_algorithms
 from chainrule.checks.gradcheck import gradcheck as gradcheck
 from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
 from chainrule.checks.report import GradcheckError as GradcheckError
@@ -80,6 +91,16 @@ from chainrule.creation.like import vander as vander
 from chainrule.creation.ranges import arange as arange
 from chainrule.creation.ranges import linspace as linspace
 from chainrule.creation.ranges import logspace as logspace
+from chainrule.creation.tensor_types import BoolTensor as BoolTensor
+from chainrule.creation.tensor_types import ByteTensor as ByteTensor
+from chainrule.creation.tensor_types import CharTensor as CharTensor
+from chainrule.creation.tensor_types import DoubleTensor as DoubleTensor
+from chainrule.creation.tensor_types import FloatTensor as FloatTensor
+from chainrule.creation.tensor_types import HalfTensor as HalfTensor
+from chainrule.creation.tensor_types import IntTensor as IntTensor
+from chainrule.creation.tensor_types import LongTensor as LongTensor
+from chainrule.creation.tensor_types import ShortTensor as ShortTensor
+from chainrule.creation.tensor_types import set_default_tensor_type as set_default_tensor_type
 from chainrule.creation.windows import bartlett_window as bartlett_window
 from chainrule.creation.windows import blackman_window as blackman_window
 from chainrule.creation.windows import hamming_window as hamming_window
@@ -586,6 +607,7 @@ from chainrule.transforms.products import vjp as vjp
 from chainrule.transforms.vmap.vmap import vmap as vmap
 
 __version__: str
+Size = builtins.tuple[builtins.int, ...]
 bool: np.dtype[np.bool]
 cdouble: np.dtype[np.complex128]
 cfloat: np.dtype[np.complex64]

@@ -20,6 +20,12 @@ _FORMER_MODULES = {
         "fft": "fft.along fft.frequencies fft.planes fft.several",
         "linalg": "linalg.ranks linalg.systems linalg.triangular",
         "nn.modules.linear": "nn.linear",
+        # PyTorch's modules of layers.
+        "nn.modules.embedding": "nn.modules.sparse",
+        "nn.modules.normalization": "nn.modules.batchnorm nn.modules.instancenorm",
+        "nn.modules.shape": """
+            nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
+            nn.modules.pixelshuffle nn.modules.upsampling""",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
             nn.functional.binary nn.functional.channel_norms nn.functional.choices

@@ -10,8 +10,9 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.ops import stack
-from chainrule.transforms import grad, hessian, jacobian, jvp, linearize, vjp, vmap
+from chainrule.transforms import grad, jacobian, jvp, linearize, vmap
 from chainrule.transforms import value_and_grad as _value_and_grad
+from chainrule.transforms import vjp as _vjp
 from chainrule.transforms.argnums import Argnums
 
 __all__ = [
@@ -91,6 +92,66 @@ def jacfwd(
     array([1., 6.])
     """
     return jacobian(func, argnums, has_aux, mode="forward")
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return the function that gives the Hessian of `func`: ``jacfwd(jacrev(func))``.
+
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor of any shape; `chainrule.hessian` is for those of one element.
+    argnums : int, str, or sequence of them, default 0
+        As for `chainrule.jacobian`.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `func`, returns second derivatives of the shape
+        ``(*output.shape, *argument.shape, *argument.shape)``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> hessian(lambda x: x**3)(cr.tensor([1.0, 2.0]))
+    tensor([[[ 6.,  0.],
+             [ 0.,  0.]],
+    <BLANKLINE>
+            [[ 0.,  0.],
+             [ 0., 12.]]])
+    """
+    return jacobian(jacrev(func, argnums), argnums)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return the value of a function and its vector-Jacobian product function.
+
+    As `chainrule.vjp`, but the function returns a tuple for a single primal, too.
+
+    Parameters
+    ----------
+    func, *primals, has_aux
+        As for `chainrule.vjp`.
+
+    Returns
+    -------
+    (outputs, vjp_fn) or (outputs, vjp_fn, aux)
+        `vjp_fn` takes cotangents and returns a tuple of gradients, one for each primal.
+
+    Examples
+    --------
+    >>> value, vjp_fn = vjp(lambda x: x**2, 3.0)
+    >>> vjp_fn(1.0)
+    (6.0,)
+    """
+    value, products, *aux = _vjp(func, *primals, has_aux=has_aux)
+    if len(primals) == 1:
+        products = functools.partial(_in_tuple, products)
+    return (value, products, *aux)
+
+
+def _in_tuple(products: Callable[[Any], Any], cotangents: Any) -> tuple[Any]:
+    return (products(cotangents),)
 
 
 def functional_call(

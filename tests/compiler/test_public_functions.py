@@ -148,6 +148,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
     ],
     "new ones": lambda x: [
         *(x.new_ones(2), x.new_zeros((2, 1)), x.new_full((2,), 3.0), x.new_tensor([1.0, 2.0])),
+        x.new([1.0, 2.0]),
         x.new_empty((3,)).shape,
     ],
     "writes": lambda x: [
@@ -183,7 +184,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
 IN_ONE_OF_THEM = """
     bool byte char short int long half float double cfloat cdouble type type_as to cpu to_device
     expand expand_as permute view view_as reshape_as sum_to_size contiguous dim ndimension
-    nelement element_size is_contiguous new_ones new_zeros new_full new_tensor new_empty copy_
+    nelement element_size is_contiguous new new_ones new_zeros new_full new_tensor new_empty copy_
     zero_ fill_diagonal_ normal_ uniform_ exponential_ cauchy_ geometric_ log_normal_ random_
     igamma igammac polygamma polygamma_ igamma_ igammac_ numpy
 """

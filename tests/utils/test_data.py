@@ -169,6 +169,9 @@ def test_samplers() -> None:
     assert len(drawn) == 12
     assert sorted(drawn[:5]) == sorted(drawn[5:10]) == list(range(5))
     assert set(RandomSampler(range(3), replacement=True, num_samples=100)) == {0, 1, 2}
+    assert len([*RandomSampler(range(3), replacement=True, num_samples=5000)]) == 5000
+    endless = iter(RandomSampler(range(3), replacement=True, num_samples=10**10))
+    assert {next(endless) for _ in range(100)} == {0, 1, 2}
     assert sorted(SubsetRandomSampler([4, 7, 9])) == [4, 7, 9]
     weighted = WeightedRandomSampler([0.0, 1.0, 3.0], 1000)
     counts = collections.Counter(weighted)

@@ -3,6 +3,7 @@
 As in PyTorch, it has `autograd.backward`, `autograd.grad` and `autograd.Function`.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,13 @@ __all__ = [
 class _Variables(type):
     """Metaclass of `Variable`: calling it makes a tensor, and all tensors are its instances."""
 
-    def __call__(cls, data: Any, requires_grad: bool = False) -> Tensor:
+    def __call__(
+        cls, data: Any, requires_grad: bool = False, volatile: bool | None = None
+    ) -> Tensor:
+        if volatile is not None:
+            warnings.warn(
+                "Variable: volatile has no effect: say `with no_grad():`", UserWarning, stacklevel=2
+            )
         return as_tensors((data,))[0].detach().requires_grad_(requires_grad)
 
     def __instancecheck__(cls, value: Any) -> bool:

@@ -65,11 +65,8 @@ class Tensor(TensorMethods):
 
     __array_priority__ = 1000.0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
-            "a Tensor is made with chainrule.tensor(data), asarray(data), from_numpy(array), "
-            "zeros(shape) and the like"
-        )
+    def __init__(self, *data: Any) -> None:
+        """Do nothing: `chainrule.creation.tensor_types` gives the class its `__new__`."""
 
     # --- the array ---
 

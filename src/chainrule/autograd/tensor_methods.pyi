@@ -92,6 +92,11 @@ class TensorMethods:
         requires_grad: builtins.bool = False,
     ) -> Tensor:
         """Return a copy of `data`, by default in the dtype and on the device of this tensor."""
+    # --- chainrule.creation.tensor_types ---
+    def __new__(self, *data: Any) -> Tensor:
+        """Return a tensor of the default dtype, as `torch.Tensor` does."""
+    def new(self, *data: Any) -> Tensor:
+        """Return a tensor of the dtype of `x`: of values, or uninitialised of sizes."""
     # --- chainrule.fft.stft ---
     def stft(
         self,
@@ -512,7 +517,7 @@ class TensorMethods:
         non_blocking: builtins.bool = False,
     ) -> Tensor:
         """Return the tensor in another dtype or on another device; itself if nothing changes."""
-    def type(self, dtype: DTypeLike) -> Tensor:
+    def type(self, dtype: DTypeLike = None) -> Any:
         """Return the tensor in another dtype; itself if the dtype is the same."""
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor in the dtype of `other`."""
@@ -619,6 +624,12 @@ class TensorMethods:
     @property
     def is_cuda(self) -> builtins.bool:
         """Whether the tensor is on a GPU."""
+    @property
+    def is_mps(self) -> builtins.bool:
+        """Whether the tensor is on Apple's GPU: False."""
+    @property
+    def is_xpu(self) -> builtins.bool:
+        """Whether the tensor is on Intel's GPU: False."""
     @property
     def is_meta(self) -> builtins.bool:
         """Whether the tensor has no data: False."""

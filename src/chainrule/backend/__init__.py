@@ -15,6 +15,7 @@ from chainrule.backend.devices import (
     CPU,
     array_from_dlpack,
     cuda_is_available,
+    cupy_module,
     device,
     device_of,
     move,
@@ -27,6 +28,7 @@ from chainrule.kernels.flat_indexing import is_basic_index
 
 __all__ = [
     "CPU",
+    "DTYPE_TITLES",
     "KERNELS",
     "Array",
     "LazyModule",
@@ -34,6 +36,7 @@ __all__ = [
     "array_from_dlpack",
     "check_known",
     "cuda_is_available",
+    "cupy_module",
     "device",
     "device_of",
     "dtype_title",
@@ -157,7 +160,7 @@ def promote(x: Array, y: Array) -> tuple[Array, Array]:
     return x.astype(dtype, copy=False), y.astype(dtype, copy=False)
 
 
-_TORCH_NAMES = {
+DTYPE_TITLES = {
     "float16": "Half",
     "float32": "Float",
     "float64": "Double",
@@ -170,8 +173,9 @@ _TORCH_NAMES = {
     "int64": "Long",
     "bool": "Bool",
 }
+"""PyTorch's names of dtypes in those of its older types of tensors, such as `FloatTensor`."""
 
 
 def dtype_title(dtype: DType) -> str:
     """Return PyTorch's name of a dtype ("Float", "Long"), as used in error messages."""
-    return _TORCH_NAMES.get(dtype.name, dtype.name)
+    return DTYPE_TITLES.get(dtype.name, dtype.name)

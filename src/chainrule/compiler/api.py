@@ -54,7 +54,7 @@ class Compiled:
     strict: bool = False  # whether what is left to Python or NumPy is an error
 
     def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self.function = function
         self.backend = backend
         self._entries: tuple[Built, ...] = ()
@@ -70,6 +70,12 @@ class Compiled:
             if result is not MISS:
                 return result
         return self._first(args, kwargs, entries)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the function: of a module, `parameters` and `train`."""
+        if name == "function" or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.function, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -419,6 +425,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Compiled: ...
 
 
@@ -429,6 +438,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
@@ -438,6 +450,9 @@ def compile(
     backend: str | None = None,
     verify: bool | int | None = None,
     strict: bool = False,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Any:
     """Compile a function, which then runs as a program of NumPy calls or machine code.
 
@@ -466,6 +481,8 @@ def compile(
         Raise an error in the place of each PerformanceWarning, those of `vmap` in the function
         included. With ``backend="native"``, elementwise functions and reductions without machine
         code are errors outside of loops, too.
+    mode, fullgraph, dynamic
+        As in PyTorch, without effect: a function is one graph always, for the shapes at hand.
 
     Returns
     -------

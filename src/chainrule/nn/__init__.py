@@ -9,22 +9,25 @@ from chainrule.nn import utils as utils
 
 if TYPE_CHECKING:
     from chainrule.nn import init as init
+    from chainrule.nn import parallel as parallel
     from chainrule.nn.modules import *
     from chainrule.nn.modules import Module as Module
+    from chainrule.nn.parallel import DataParallel as DataParallel
     from chainrule.nn.parameter import Parameter as Parameter
 else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         """Import the layers when the first one is asked for: functions don't need them."""
-        if name in ("init", "modules", "parameter"):
+        if name in ("init", "modules", "parallel", "parameter"):
             return import_module(f"{__name__}.{name}")
         if name == "__all__":
             modules = import_module(f"{__name__}.modules")
-            return ["Parameter", "functional", "utils", *modules.__all__]
+            return ["Parameter", "functional", "utils", "DataParallel", *modules.__all__]
         if name == "Parameter" or name[:1].isupper():
             layers = import_module(f"{__name__}.modules")
             parameters = import_module(f"{__name__}.parameter")
-            for module in (layers, parameters):
+            parallel = import_module(f"{__name__}.parallel")
+            for module in (layers, parameters, parallel):
                 globals().update({each: getattr(module, each) for each in module.__all__})
             if name in globals():
                 return globals()[name]

@@ -91,6 +91,9 @@ def clip_grad_norm_(
     return total
 
 
+clip_grad_norm = clip_grad_norm_  # PyTorch's former name
+
+
 @no_grad()
 def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
     """Limit each element of the gradients of parameters, in place, to ±`clip_value`.

@@ -8,6 +8,7 @@ import numpy as np
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import DTYPE_TITLES, dtype_title
 from chainrule.backend import device as as_device
 from chainrule.operation import operation
 from chainrule.primitives import elementwise
@@ -162,9 +163,20 @@ def _is_device(item: Any) -> bool:
     )
 
 
+_TYPE_NAMES = {f"{title}Tensor": name for name, title in DTYPE_TITLES.items()}
+
+
 @operation(method="type")
-def type_(x: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return the tensor in another dtype; itself if the dtype is the same."""
+def type_(x: Tensor, dtype: DTypeLike = None) -> Any:
+    """Return the tensor in another dtype; itself if the dtype is the same.
+
+    Without a dtype, return PyTorch's name of the tensor's type, such as ``"torch.FloatTensor"``,
+    which is accepted as a dtype here, too.
+    """
+    if dtype is None:
+        return f"torch.{dtype_title(x.dtype)}Tensor"
+    if isinstance(dtype, str):
+        dtype = _TYPE_NAMES.get(dtype.removeprefix("torch."), dtype)
     return to(x, dtype=dtype)
 
 

@@ -478,6 +478,8 @@ def bfloat16(x: Tensor) -> NoReturn:
 
 tensor_property("is_cpu", lambda x: x.device == CPU, doc="Whether the tensor is on the CPU.")
 tensor_property("is_cuda", lambda x: x.device != CPU, doc="Whether the tensor is on a GPU.")
+tensor_property("is_mps", lambda x: False, doc="Whether the tensor is on Apple's GPU: False.")
+tensor_property("is_xpu", lambda x: False, doc="Whether the tensor is on Intel's GPU: False.")
 tensor_property("is_meta", lambda x: False, doc="Whether the tensor has no data: False.")
 tensor_property("is_quantized", lambda x: False, doc="Whether the elements are quantised: False.")
 tensor_property("is_sparse", lambda x: False, doc="Whether the tensor is sparse: False.")

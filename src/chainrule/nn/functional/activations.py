@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -77,19 +78,15 @@ def softmax(
     input : Tensor
         Exponents x: integers are taken as numbers of the default dtype.
     dim : int
-        The dimension along which the result sums to 1. Also spelled `axis`. It can be left out if
-        there is only one.
+        The dimension along which the result sums to 1. Also spelled `axis`. Without it, that of
+        PyTorch's early versions, where there are several with a warning: 0 for 0, 1 and 3
+        dimensions, otherwise 1.
     dtype : dtype, optional
         Convert to this first.
 
     Returns
     -------
     Tensor, shape of `input`
-
-    Raises
-    ------
-    TypeError
-        If `dim` is left out, and there are several dimensions.
 
     Notes
     -----
@@ -101,6 +98,7 @@ def softmax(
     >>> cr.nn.functional.softmax(cr.tensor([1000.0, 1000.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
+    dim = _implicit_dim("softmax", input) if dim is None and axis is None else dim
     return ops.softmax(input, dim, axis=axis, dtype=dtype)
 
 
@@ -119,6 +117,7 @@ def log_softmax(
     >>> cr.nn.functional.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
+    dim = _implicit_dim("log_softmax", input) if dim is None and axis is None else dim
     return ops.log_softmax(input, dim, axis=axis, dtype=dtype)
 
 
@@ -137,8 +136,22 @@ def softmin(
     >>> cr.nn.functional.softmin(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([1., 0.])
     """
+    dim = _implicit_dim("softmin", input) if dim is None and axis is None else dim
     x = cast(floating(input), dtype)
     return softmax(elementwise.negative.apply(x), dim, axis=axis)
+
+
+def _implicit_dim(name: str, input: Operand) -> int:
+    """Return the dimension that PyTorch chooses, where several are possible with a warning."""
+    ndim = tensor_of(input).ndim
+    if ndim > 1:
+        warnings.warn(
+            f"{name}: the choice of dim={0 if ndim == 3 else 1} for {ndim} dimensions is "
+            "deprecated, as in PyTorch: say dim=",
+            UserWarning,
+            stacklevel=3,
+        )
+    return 0 if ndim in (0, 1, 3) else 1
 
 
 def gumbel_softmax(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -38,7 +40,9 @@ def pair(input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def pair_checked(name: str, input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
+def pair_checked(
+    name: str, input: Operand, target: Operand, stacklevel: int = 4
+) -> tuple[Tensor, Tensor]:
     """Return `pair`; warn if the shapes differ, since they broadcast."""
     x, y = pair(input, target)
     if x.shape != y.shape:
@@ -47,7 +51,7 @@ def pair_checked(name: str, input: Operand, target: Operand) -> tuple[Tensor, Te
             f"({list(x.shape)}). This will likely lead to incorrect results due to broadcasting: "
             "reshape one of them, so that they have the same size.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     return x, y
 
@@ -58,6 +62,32 @@ def check_reduction(name: str, reduction: str) -> None:
         raise ArgumentError(
             f"{name}: {reduction!r} is not a valid value for reduction: try 'mean', 'sum' or 'none'"
         )
+
+
+P = ParamSpec("P")
+
+
+def former_reduction(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Give a loss PyTorch's former arguments of its reduction, `size_average` and `reduce`."""
+
+    @functools.wraps(loss)
+    def reduced(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        if "size_average" in kwargs or "reduce" in kwargs:
+            mean, reduce = kwargs.pop("size_average", None), kwargs.pop("reduce", None)
+            if mean is not None or reduce is not None:
+                kwargs["reduction"] = reduction_of(mean, reduce)
+        return loss(*args, **kwargs)
+
+    # Messages of errors name the outermost function of the library: see `location.entered`.
+    reduced.__code__ = reduced.__code__.replace(co_name=loss.__name__)  # type: ignore[attr-defined]
+    return reduced
+
+
+def reduction_of(size_average: Any, reduce: Any) -> str:
+    """Return the reduction that PyTorch's former arguments ask for: None is True."""
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def reduce_losses(losses: Tensor, name: str, reduction: str) -> Tensor:
@@ -97,6 +127,7 @@ def mean_from_sum(total: Tensor, count: Any) -> Tensor:
 # --- losses of regression -------------------------------------------------------------------------
 
 
+@former_reduction
 def mse_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
 ) -> Tensor:
@@ -142,6 +173,7 @@ def mse_loss(
     return reduce_weighted(ops.square(ops.subtract(x, y)), weight, "mse_loss", reduction)
 
 
+@former_reduction
 def l1_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
 ) -> Tensor:
@@ -161,6 +193,7 @@ def l1_loss(
     return reduce_weighted(ops.abs(ops.subtract(x, y)), weight, "l1_loss", reduction)
 
 
+@former_reduction
 def smooth_l1_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -255,11 +288,12 @@ def huber_loss(
         raise ArgumentError(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
-    x, y = pair_checked("huber_loss", input, target)
+    x, y = pair_checked("huber_loss", input, target, stacklevel=3)
     losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=float(delta))
     return reduce_weighted(losses, weight, "huber_loss", reduction, by_weights=False)
 
 
+@former_reduction
 def poisson_nll_loss(
     input: Operand,
     target: Operand,
@@ -403,6 +437,7 @@ def _variances(x: Tensor, var: Operand) -> Tensor:
     )
 
 
+@former_reduction
 def kl_div(
     input: Operand, target: Operand, *, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:

@@ -23,6 +23,7 @@ from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeE
 from chainrule.interrupts import errstate
 from chainrule.nn.functional.losses import (
     check_reduction,
+    former_reduction,
     mean_from_sum,
     pair,
     reduce_losses,
@@ -44,6 +45,7 @@ __all__ = [
 Array = Any
 
 
+@former_reduction
 def cross_entropy(
     input: Operand,
     target: Operand,
@@ -116,6 +118,7 @@ def cross_entropy(
     return ops.add(ops.multiply(own, 1 - label_smoothing), ops.multiply(even, share))
 
 
+@former_reduction
 def nll_loss(
     input: Operand,
     target: Operand,
@@ -316,6 +319,7 @@ def _cross_entropy_of_probabilities(
 # --- binary cross entropy -------------------------------------------------------------------------
 
 
+@former_reduction
 def binary_cross_entropy(
     input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -377,6 +381,7 @@ def _binary_cross_entropy(x: Tensor, y: Tensor) -> Tensor:
     return losses
 
 
+@former_reduction
 def binary_cross_entropy_with_logits(
     input: Operand,
     target: Operand,

@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.linear import pairwise_distance
-from chainrule.nn.functional.losses import check_reduction, pair, reduce_losses
+from chainrule.nn.functional.losses import check_reduction, former_reduction, pair, reduce_losses
 from chainrule.nn.functional.losses_classification import binary_cross_entropy_with_logits
 from chainrule.ops.wrappers import real_operands
 from chainrule.primitives import activations, elementwise, indexing
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 
+@former_reduction
 def hinge_embedding_loss(
     input: Operand, target: Operand, margin: float = 1.0, *, reduction: str = "mean"
 ) -> Tensor:
@@ -74,6 +75,7 @@ def hinge_embedding_loss(
     return reduce_losses(ops.add(near, far), "hinge_embedding_loss", reduction)
 
 
+@former_reduction
 def margin_ranking_loss(
     input1: Operand,
     input2: Operand,
@@ -130,6 +132,7 @@ def margin_ranking_loss(
     return reduce_losses(losses, "margin_ranking_loss", reduction)
 
 
+@former_reduction
 def cosine_embedding_loss(
     input1: Operand,
     input2: Operand,
@@ -199,6 +202,7 @@ def cosine_embedding_loss(
     return reduce_losses(losses, "cosine_embedding_loss", reduction)
 
 
+@former_reduction
 def triplet_margin_loss(
     anchor: Operand,
     positive: Operand,
@@ -321,6 +325,7 @@ def _triplet(
 # --- margin losses of classes ---------------------------------------------------------------------
 
 
+@former_reduction
 def multi_margin_loss(
     input: Operand,
     target: Operand,
@@ -475,6 +480,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     return reduce_losses(ops.divide(ops.sum(excess, (-2, -1)), x.shape[-1]), name, reduction)
 
 
+@former_reduction
 def multilabel_soft_margin_loss(
     input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -512,6 +518,7 @@ def multilabel_soft_margin_loss(
     return reduce_losses(ops.mean(terms, -1), "multilabel_soft_margin_loss", reduction)
 
 
+@former_reduction
 def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
     """Return the mean of log(1 + exp(-target · input)), for targets 1 and -1.
 

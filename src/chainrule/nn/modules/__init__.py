@@ -1,8 +1,10 @@
 """Layers, containers and losses under PyTorch's names, in a module for each subject."""
 
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from chainrule.missing_names import missing
 from chainrule.nn.modules.activation import *
 from chainrule.nn.modules.container import *
 from chainrule.nn.modules.conv import *
@@ -41,3 +43,10 @@ if not TYPE_CHECKING:  # as in `ops`
             for name in sys.modules[f"{__name__}.{subject}"].__all__
         ),
     ]
+
+    def __getattr__(name: str) -> Any:
+        """Import a module that only PyTorch has, such as `sparse`: see `former_modules`."""
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError:
+            raise missing(__name__, name) from None

@@ -9,6 +9,7 @@ from chainrule.errors import ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
 from chainrule.nn.modules.module import Module
+from chainrule.nn.modules.transformer import MultiheadAttention as MultiheadAttention
 from chainrule.nn.parameter import Parameter
 
 __all__ = [

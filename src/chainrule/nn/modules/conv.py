@@ -28,7 +28,7 @@ __all__ = [
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Convolution(Module):
+class _ConvNd(Module):
     """The settings and parameters of convolutions and their transposes."""
 
     convolve: ClassVar[Callable[..., Tensor]]
@@ -103,7 +103,7 @@ class _Convolution(Module):
         return text
 
 
-class _Conv(_Convolution):
+class _Conv(_ConvNd):
     """A convolution.
 
     Parameters
@@ -197,7 +197,7 @@ class Conv3d(_Conv):
     convolve, ndim = F.conv3d, 3
 
 
-class _ConvTranspose(_Convolution):
+class _ConvTranspose(_ConvNd):
     """A transposed convolution: the derivative of a convolution by its input.
 
     Parameters

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn import functional as F
+from chainrule.nn.functional.losses import reduction_of
 from chainrule.nn.modules.layer import FunctionLayer
 from chainrule.nn.modules.shape import PairwiseDistance
 
@@ -45,8 +46,7 @@ class _Loss(FunctionLayer):
         values = self.__dict__
         mean, reduce = values.get("size_average"), values.get("reduce")
         if mean is not None or reduce is not None:
-            reduced = "mean" if mean is None or mean else "sum"
-            values["reduction"] = reduced if reduce is None or reduce else "none"
+            values["reduction"] = reduction_of(mean, reduce)
         for name in ("weight", "pos_weight"):
             if name in values:
                 self._buffers[name] = values[name]

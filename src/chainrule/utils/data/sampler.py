@@ -36,6 +36,10 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+_DRAWN_AT_ONCE = 4096
+"""Number of indices that a sampler with replacement draws before it hands them out."""
+
+
 class RandomSampler(Sampler[int]):
     """Indices in random order: all, or `num_samples` of them.
 
@@ -87,7 +91,10 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         number, wanted = len(self.data_source), self.num_samples
         if self.replacement:
-            yield from randint(0, number, (wanted,), generator=self.generator).tolist()
+            while wanted > 0:  # in parts: scripts ask for more than they take, 1e10 for example
+                count = min(wanted, _DRAWN_AT_ONCE)
+                yield from randint(0, number, (count,), generator=self.generator).tolist()
+                wanted -= count
             return
         while number and wanted > 0:
             order = randperm(number, generator=self.generator).tolist()

@@ -1,0 +1,323 @@
+"""Names that scripts of PyTorch use, and that make, choose or import what others do here."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import nn
+
+# --- constructors of tensors ----------------------------------------------------------------------
+
+TYPES = {
+    "FloatTensor": cr.float32,
+    "DoubleTensor": cr.float64,
+    "HalfTensor": cr.float16,
+    "ByteTensor": cr.uint8,
+    "CharTensor": cr.int8,
+    "ShortTensor": cr.int16,
+    "IntTensor": cr.int32,
+    "LongTensor": cr.int64,
+    "BoolTensor": cr.bool,
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), TYPES.items())
+def test_a_type_of_tensors_makes_them_and_stands_for_its_dtype(name: str, dtype: np.dtype) -> None:
+    kind = getattr(cr, name)
+    for data in ([[1, 0], [0, 1]], np.eye(2), cr.eye(2), [cr.tensor([1, 0]), [0, 1]]):
+        made = kind(data)
+        assert made.dtype == dtype
+        assert made.tolist() == [[1, 0], [0, 1]]
+    assert (kind(2, 3).shape, kind(2, 3).dtype) == ((2, 3), dtype)
+    assert kind().shape == (0,)
+    assert isinstance(made, kind)
+    other = cr.tensor([1.0], dtype=cr.float32 if dtype != cr.float32 else cr.float64)
+    assert not isinstance(other, kind)
+    assert other.type(kind).dtype == other.type(f"torch.{name}").dtype == dtype
+    assert cr.ones(2, dtype=kind).dtype == dtype
+    assert made.type() == f"torch.{name}"
+
+
+def test_tensor_makes_one_of_the_default_dtype() -> None:
+    assert cr.Tensor([1, 2]).dtype == cr.float32
+    assert cr.Tensor(2, np.int64(3)).shape == (2, 3)
+    assert isinstance(cr.Tensor([1, 2]), cr.Tensor)
+    cr.set_default_dtype(cr.float64)
+    try:
+        assert cr.Tensor([1, 2]).dtype == cr.float64
+    finally:
+        cr.set_default_dtype(cr.float32)
+
+
+def test_tensor_of_a_tensor_shares_its_memory_outside_the_graph() -> None:
+    x = cr.ones(2, requires_grad=True)
+    y = cr.Tensor(x)
+    assert not y.requires_grad
+    assert y.data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("data", [((2, 3),), (1.5, 2), (3.0,), ("a",)])
+def test_tensor_refuses_what_may_be_a_shape_or_values(data: tuple) -> None:
+    with pytest.raises(cr.ArgumentError, match=r"^Tensor: .* say "):
+        cr.Tensor(*data)
+
+
+def test_tensor_in_a_compiled_function() -> None:
+    f = cr.compile(lambda x: x * cr.Tensor([1, 2]))
+    for _ in range(3):
+        assert f(cr.ones(2)).tolist() == [1, 2]
+
+
+def test_variables_are_tensors_and_volatile_warns() -> None:
+    with pytest.warns(UserWarning, match="no_grad"):
+        x = cr.autograd.Variable(cr.ones(2), volatile=True)
+    assert isinstance(x, cr.Tensor)
+    assert isinstance(x.shape, cr.Size)
+
+
+# --- devices and modules --------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(cr.cuda.is_available(), reason="of machines without a GPU")
+def test_without_a_gpu_there_is_nothing_to_wait_for() -> None:
+    assert cr.cuda.device_count() == cr.accelerator.device_count() == 0
+    assert cr.cuda.memory_allocated() == cr.cuda.memory_reserved() == 0
+    assert cr.accelerator.current_accelerator() is None
+    assert not cr.accelerator.is_available()
+    cr.manual_seed(3)
+    before = cr.rand(3)
+    cr.manual_seed(3)
+    cr.cuda.manual_seed_all(4)  # seeds GPUs, as in PyTorch
+    assert cr.rand(3).tolist() == before.tolist()
+    cr.cuda.synchronize()
+    cr.cuda.empty_cache()
+    assert not cr.cuda.amp.GradScaler().is_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with cr.cuda.amp.autocast():
+            pass
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("accelerator", "amp", "backends.cuda", "backends.cudnn", "backends.mps", "cuda.amp"),
+        *("distributed", "jit", "multiprocessing", "nn.parallel", "nn.modules.batchnorm"),
+        *("nn.modules.sparse", "onnx"),
+    ],
+)
+def test_modules_of_pytorch_are_imported(name: str) -> None:
+    module = import_module(f"chainrule.{name}")
+    found = cr
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found is module
+
+
+def test_layers_are_in_pytorchs_modules() -> None:
+    torch = pytest.importorskip("torch")
+    theirs = {name: getattr(torch.nn, name) for name in nn.__all__ if hasattr(torch.nn, name)}
+    for name, layer in theirs.items():
+        if isinstance(layer, type) and layer.__module__.startswith("torch.nn.modules."):
+            module = import_module(layer.__module__.replace("torch", "chainrule"))
+            assert getattr(module, name) is getattr(nn, name), layer.__module__
+
+
+def test_unknown_names_of_layers_raise() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'typo'"):
+        nn.modules.typo  # noqa: B018
+
+
+def test_settings_of_backends_can_be_set() -> None:
+    cr.backends.cudnn.benchmark = True
+    cr.backends.cuda.matmul.allow_tf32 = True
+    assert not cr.backends.mps.is_available()
+    assert not cr.distributed.is_initialized()
+
+
+def test_script_compiles_functions_and_leaves_modules() -> None:
+    net = nn.Linear(2, 1)
+    assert cr.jit.script(net) is net
+    scripted = cr.jit.script(cr.jit.ignore(double))
+    assert scripted(cr.ones(2)).tolist() == [2, 2]
+    assert not cr.jit.is_scripting()
+
+
+def double(x: cr.Tensor) -> cr.Tensor:
+    return x + x
+
+
+def test_data_parallel_calls_its_module() -> None:
+    net = nn.Linear(2, 1)
+    parallel = nn.DataParallel(net)
+    x = cr.ones(3, 2)
+    assert parallel(x).tolist() == net(x).tolist()
+    assert [*parallel.state_dict()] == ["module.weight", "module.bias"]
+
+
+# --- mixed precision ------------------------------------------------------------------------------
+
+
+def test_autocast_warns_that_precision_stays() -> None:
+    with pytest.warns(UserWarning, match="half"), cr.autocast("cpu"):
+        assert cr.ones(2).sqrt().dtype == cr.float32
+
+    @cr.amp.autocast("cpu", enabled=False)
+    def f(x: cr.Tensor) -> cr.Tensor:
+        return x * 2
+
+    assert f(cr.ones(1)).item() == 2
+
+
+def test_a_scaler_follows_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+
+    def train(m) -> list:
+        w = m.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = m.optim.SGD([w], lr=0.25)
+        settings = {"init_scale": 8.0, "growth_interval": 2}
+        scaler = m.amp.GradScaler("cpu", **settings)
+        found = []
+        for step in range(6):
+            optimizer.zero_grad()
+            factor = m.tensor([1.0, float("inf") if step == 3 else 0.5])
+            scaler.scale((w * w * factor).sum()).backward()
+            if step % 2:
+                scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+            found.append((w.tolist(), scaler.get_scale()))
+        state = scaler.state_dict()
+        again = m.amp.GradScaler("cpu")
+        again.load_state_dict(state)
+        return [*found, again.state_dict(), again.get_scale()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert train(cr) == train(torch)
+
+
+def test_a_scaler_refuses_calls_out_of_order() -> None:
+    w = cr.ones(1, requires_grad=True)
+    w.sum().backward()
+    optimizer = cr.optim.SGD([w], lr=0.1)
+    scaler = cr.amp.GradScaler("cpu")
+    with pytest.raises(cr.ArgumentError, match="no step"):
+        scaler.update()
+    scaler.unscale_(optimizer)
+    with pytest.raises(cr.ArgumentError, match="already"):
+        scaler.unscale_(optimizer)
+
+
+# --- torch.func -----------------------------------------------------------------------------------
+
+
+def test_vjp_returns_a_tuple_for_one_primal() -> None:
+    _, vjp_fn = cr.func.vjp(lambda x: x * x, cr.tensor([1.0, 2.0]))
+    (found,) = vjp_fn(cr.ones(2))
+    assert found.tolist() == [2, 4]
+    _, vjp_fn, aux = cr.func.vjp(lambda x, y: (x * y, "aux"), 2.0, 3.0, has_aux=True)
+    assert (vjp_fn(1.0), aux) == ((3.0, 2.0), "aux")
+
+
+@pytest.mark.parametrize("argnums", [0, (0, 1)])
+def test_the_hessian_of_a_vector_is_that_of_pytorch(argnums) -> None:
+    torch = pytest.importorskip("torch")
+
+    def f(m):
+        return lambda x, y: m.stack([x[0] ** 2 * x[1] * y[0], x[1] ** 3 + y[1] * y[0], x.sum()])
+
+    def flat(tree) -> list:
+        return [t for part in tree for t in flat(part)] if isinstance(tree, tuple) else [tree]
+
+    x, y = [1.0, 2.0], [3.0, 4.0]
+    ours = cr.func.hessian(f(cr), argnums)(cr.tensor(x), cr.tensor(y))
+    theirs = torch.func.hessian(f(torch), argnums)(torch.tensor(x), torch.tensor(y))
+    for own, other in zip(flat(ours), flat(theirs), strict=True):
+        np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-6)
+
+
+# --- former arguments of losses -------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("size_average", [None, True, False])
+@pytest.mark.parametrize("reduce", [None, True, False])
+@pytest.mark.parametrize("name", ["mse_loss", "binary_cross_entropy", "soft_margin_loss"])
+def test_former_arguments_of_losses(name: str, reduce, size_average) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = [0.25, 0.5, 0.75], [1.0, 0.0, 1.0]
+    former = {"size_average": size_average, "reduce": reduce}
+    found = getattr(nn.functional, name)(cr.tensor(x), cr.tensor(y), **former)
+    wanted = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(y), **former)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_a_loss_warns_of_broadcasting_where_it_is_called() -> None:
+    for loss in (nn.functional.mse_loss, nn.functional.huber_loss):
+        with pytest.warns(UserWarning, match="different") as warned:
+            loss(cr.ones(2), cr.ones(1))
+        assert warned[0].filename == __file__
+
+
+# --- names and defaults of 2017 -------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 3, 4, 1)])
+def test_softmax_without_a_dimension_takes_that_of_pytorch(name: str, shape: tuple) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(0).normal(size=shape)
+    found = getattr(nn.functional, name)(cr.tensor(x)).numpy()
+    wanted = getattr(torch.nn.functional, name)(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_choice_among_dimensions_warns() -> None:
+    with pytest.warns(UserWarning, match="^softmax: .* say dim=") as warned:
+        nn.functional.softmax(cr.ones(2, 2))
+    assert warned[0].filename == __file__
+
+
+def test_new_takes_the_dtype() -> None:
+    x = cr.ones(2, dtype=cr.float64)
+    assert x.new([1, 2]).dtype == x.new(2, 3).dtype == cr.float64
+    assert (x.new(2, 3).shape, x.new([1, 2]).tolist()) == ((2, 3), [1, 2])
+
+
+def test_default_tensor_type() -> None:
+    try:
+        cr.set_default_tensor_type("torch.DoubleTensor")
+        assert cr.tensor(1.0).dtype == cr.float64
+        cr.set_default_tensor_type(cr.FloatTensor)
+        assert cr.tensor(1.0).dtype == cr.float32
+    finally:
+        cr.set_default_dtype(cr.float32)
+    with pytest.raises(cr.DTypeError):
+        cr.set_default_tensor_type(cr.LongTensor)
+
+
+def test_a_compiled_module_has_the_attributes_of_the_module() -> None:
+    net = nn.Sequential(nn.Linear(2, 1), nn.Dropout(0.5))
+    compiled = cr.compile(net)
+    assert next(iter(compiled.parameters())) is net[0].weight
+    compiled.eval()
+    assert not net.training
+    assert not compiled.training
+    assert compiled(cr.ones(1, 2)).tolist() == net(cr.ones(1, 2)).tolist()
+    with pytest.raises(AttributeError, match="typo"):
+        compiled.typo  # noqa: B018
+
+
+def test_settings_without_effect() -> None:
+    cr.use_deterministic_algorithms(True)
+    cr.set_float32_matmul_precision("high")
+    f = cr.compile(double, mode="reduce-overhead", fullgraph=True, dynamic=False)
+    assert f(cr.ones(2)).tolist() == [2, 2]
+    assert nn.utils.clip_grad_norm is nn.utils.clip_grad_norm_
