@@ -158,7 +158,7 @@ class Categorical(_Discrete):
     >>> import chainrule as cr
     >>> policy = cr.distributions.Categorical(cr.tensor([1.0, 3.0]))
     >>> policy.probs
-    tensor([0.25, 0.75])
+    tensor([0.2500, 0.7500])
     >>> policy.log_prob(cr.tensor(1)).exp()
     tensor(0.75)
     """

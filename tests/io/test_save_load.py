@@ -54,7 +54,7 @@ TREES: dict[str, Any] = {
     "parameter": nn.Parameter(cr.ones(2)),
     "frozen parameter": nn.Parameter(cr.ones(2), requires_grad=False),
     **{
-        f"{kind} {dtype}": kind([0, 1, 1], dtype=dtype)
+        f"{kind.__name__} {dtype}": kind([0, 1, 1], dtype=dtype)
         for kind in (np.array, cr.tensor)
         for dtype in NAMES
     },

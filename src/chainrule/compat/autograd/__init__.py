@@ -3,7 +3,7 @@
 >>> import chainrule.compat.autograd.numpy as np
 >>> from chainrule.compat.autograd import elementwise_grad
 >>> elementwise_grad(np.tanh)(np.array([0.0, 1.0])).round(4)
-array([1.    , 0.42  ])
+array([1.  , 0.42])
 """
 
 from chainrule.compat.autograd import numpy as numpy

@@ -7,7 +7,7 @@ which function differentiates is in `docs/special.md`.
 >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
 >>> cr.scipy.special.jv(0.5, x).sum().backward()
 >>> x.grad
-tensor([ 0.0954, -0.4034])
+tensor([ 0.0954, -0.3630])
 """
 
 from __future__ import annotations
