@@ -160,7 +160,7 @@ class Categorical(_Discrete):
     >>> policy.probs
     tensor([0.2500, 0.7500])
     >>> policy.log_prob(cr.tensor(1)).exp()
-    tensor(0.75)
+    tensor(0.7500)
     """
 
     def __init__(
