@@ -74,6 +74,7 @@ ELSEWHERE = {
     "cr.is_grad_enabled": "of no tensors",
     "cr.is_anomaly_enabled": "of no tensors",
     "cr.set_printoptions": "of no tensors",
+    "cr.save": "needs the numbers, and says so",
 }
 
 

@@ -316,9 +316,6 @@ class _Builder:
             scalar = "" if leaf.shape else "[()]"  # NumPy's functions return scalars
             scalar = ".item()" if leaf.is_number else scalar
             return _Text(f"{self._output(leaf.value)}{scalar}")
-        if isinstance(leaf, Tensor) and leaf.is_carried and not leaf.requires_grad:
-            self.names[id(leaf)] = ""  # an array, as the arguments are
-            return self._leaf_source(leaf._array)
         if isinstance(leaf, Tensor):
             return _Text(self._tensor_name(leaf))
         outside = self.trace.external.values()

@@ -784,7 +784,7 @@ def test_an_array_that_outlives_its_compilation() -> None:
         kept.append(a * 2)
         return x
 
-    cr.compile(function)(values(1.0), np.ones(2, int))
+    cr.compile(function)(values(1.0), np.ones(2))
     with pytest.raises(cr.CompileError, match="outlived its compilation"):
         kept[0] + 1
     with pytest.raises(cr.CompileError, match="outlived its compilation"):

@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
@@ -37,7 +37,6 @@ from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
-from chainrule.numpy.array_class import as_ndarrays
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
@@ -161,10 +160,7 @@ class Trace:
                 f"compile: a {type(leaf).__name__} has operations of its own, which a compiled "
                 "function doesn't know: pass numpy.asarray() of it"
             )
-        if not isinstance(leaf, ndarray):
-            return leaf
-        symbol = self._input(leaf)
-        return as_ndarrays(make(symbol, None)) if leaf.dtype.kind in "fc" else symbol
+        return self._input(leaf) if isinstance(leaf, ndarray) else leaf
 
     def _input(self, array: Any) -> Symbol:
         """Return the symbol of a NumPy array that is an input of the program."""
