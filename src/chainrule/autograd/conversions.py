@@ -125,7 +125,7 @@ _MENDS = {
 def _attempt(frame: FrameType) -> tuple[str, str]:
     """Return the expression of the user that converts, and what to write in its place."""
     text, operation = _expression(frame)
-    if operation == "STORE_SUBSCR":
+    if operation in ("STORE_SUBSCR", "STORE_SLICE"):
         return f"{text} = ...", _STORE
     name = _called(text)
     if name in _MENDS:

@@ -25,6 +25,9 @@ Path = tuple[str, ...]
 _MAX_DEPTH = 100
 """Containers in containers, in a file: less than Python's limit of nested calls."""
 
+_MAX_VALUES_DEPTH = 4 * _MAX_DEPTH
+"""JSON values in each other: a container takes a few."""
+
 _DTYPE_NAMES = [*NAMES, "complex128"]
 
 
@@ -180,13 +183,23 @@ class Decoder:
         self._arrays = arrays
         self._placement = placement
         self._made: dict[Any, Any] = {}  # tensors and arrays that occurred, by their description
+        self._depth = 0
 
     def decode(self, x: Any) -> Any:
         """Return the object of a JSON value, or raise a FormatError."""
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
-        if isinstance(x, list):
-            return [self.decode(part) for part in x]
+        if self._depth > _MAX_VALUES_DEPTH:
+            raise FormatError("cr.load: the file has too many containers in each other")
+        self._depth += 1
+        try:
+            if isinstance(x, list):
+                return [self.decode(part) for part in x]
+            return self._container(x)
+        finally:
+            self._depth -= 1
+
+    def _container(self, x: dict[str, Any]) -> Any:
         kind = next(iter(x), "")
         if kind not in _DECODERS:
             raise FormatError(
