@@ -13,7 +13,7 @@ import pytest
 
 import chainrule as cr
 import chainrule.numpy
-from chainrule.numpy.array_class import as_ndarrays
+from chainrule.numpy.array_class import as_ndarray, as_ndarrays
 
 HERE = Path(__file__).parent
 EXPRESSIONS = (HERE / "expressions.txt").read_text().splitlines()
@@ -60,7 +60,7 @@ def untracked(array: Any) -> Any:
 
 
 def tracked(array: Any) -> Any:
-    return as_ndarrays(cr.tensor(array, requires_grad=True) * 1)
+    return as_ndarray(cr.tensor(array, requires_grad=True) * 1)
 
 
 def outcome(code: str, scope: dict[str, Any]) -> Any:

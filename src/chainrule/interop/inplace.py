@@ -96,3 +96,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     mask = np.zeros(a.shape, bool)
     np.fill_diagonal(mask, True, wrap)
     _write(a, np.flatnonzero(mask), val)
+
+
+def nan_to_num(
+    x: Tensor,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    """Replace nan and the infinities by numbers: in place, unless `copy` is true."""
+    return (ops.nan_to_num if copy else ops.nan_to_num_)(x, nan, posinf, neginf)

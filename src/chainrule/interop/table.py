@@ -100,6 +100,7 @@ _PICKING = [
     rule(np.put_along_axis, inplace.put_along_axis),
     rule(np.copyto, inplace.copyto),
     rule(np.fill_diagonal, inplace.fill_diagonal),
+    rule(np.nan_to_num, inplace.nan_to_num, "x", "copy=", "nan=", "posinf=", "neginf="),
 ]
 
 _STATISTICS = [

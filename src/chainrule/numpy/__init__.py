@@ -32,8 +32,6 @@ from chainrule.numpy.grid import ndenumerate as ndenumerate
 from chainrule.numpy.grid import r_ as r_
 from chainrule.numpy.grid import vectorize as vectorize
 
-_OWN = {"ndarray": ndarray, "c_": c_, "r_": r_, "ndenumerate": ndenumerate, "vectorize": vectorize}
-
 
 def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy whose arguments may be recorded arrays and lists of them."""
@@ -53,11 +51,7 @@ class _Ufunc:
         self.__doc__ = ufunc.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if value.__class__ in (list, tuple):
-                args = tuple([_call(_numpy.asarray, (x,), {}) for x in args])
-                break
-        return _as_ndarrays(self.ufunc(*args, **kwargs))
+        return _as_ndarrays(self.ufunc(*_lists_as_arrays(args), **kwargs))
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.ufunc, name)
@@ -71,7 +65,16 @@ _UFUNC_METHODS = frozenset(["reduce", "accumulate", "outer", "at", "reduceat"])
 
 
 def _recording_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _as_ndarrays(method(*args, **kwargs))
+    def recording(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return _as_ndarrays(method(*_lists_as_arrays((array,)), *args, **kwargs))
+
+    return recording
+
+
+def _lists_as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if any([value.__class__ in (list, tuple) for value in args]):
+        return tuple([_call(_numpy.asarray, (value,), {}) for value in args])
+    return args
 
 
 class _Module(types.ModuleType):
@@ -105,9 +108,9 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         modules = types.ModuleType
         return [n for n in _numpy.__all__ if not isinstance(getattr(_numpy, n), modules)]
-    value = globals()[name] = _OWN[name] if name in _OWN else _of(getattr(_numpy, name))
+    value = globals()[name] = _of(getattr(_numpy, name))
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*dir(_numpy), *_OWN})
+    return dir(_numpy)

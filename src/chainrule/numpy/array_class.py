@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +16,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
+from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
@@ -282,18 +284,15 @@ class ndarray(Tensor):
         return str(self._array) if is_known(self._array) else Tensor.__repr__(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self.is_leaf:
-            copied = Tensor.__deepcopy__(self, memo)
-            copied.__class__ = type(self)
-            return copied
-        return self.copy()
+        return Tensor.__deepcopy__(self, memo) if self.is_leaf else self.copy()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, Tensor.__reduce_ex__(self, protocol)
+        rebuild, parts = Tensor.__reduce_ex__(self, protocol)
+        return partial(_rebuild, rebuild), parts
 
 
-def _rebuild(rebuild: Any, args: Any) -> Any:
-    return as_ndarrays(rebuild(*args))
+def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
+    return as_ndarray(rebuild(*parts))
 
 
 def behaves_as_array(leaf: Any) -> bool:
@@ -306,19 +305,36 @@ def behaves_as_array(leaf: Any) -> bool:
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
-    tracked = is_tracked(args, kwargs)
-    known = _are_known((args, kwargs))
-    if function in RULES and (tracked or not known or _is_view_or_write(function)):
-        out = kwargs.get("out")
-        if out is not None:
-            kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        results = _in_float64(array_function, function, (), args, kwargs)
-        return as_ndarrays(results) if out is None else _written(function, out, results)
+    out = kwargs.get("out")
+    if out is not None:
+        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        return _written(function, out, call(function, args, kwargs))
     if function is np.isscalar:
         return isinstance(args[0], Tensor) and not args[0].ndim
-    if (tracked and function not in _TEXTS) or (function in NEW and not known):
+    if _is_recorded(function, args, kwargs):
         return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
-    return as_ndarrays(function(*arrays_of(args), **arrays_of(kwargs)))
+    try:
+        results = function(*locked(args), **locked(kwargs))
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        if function not in RULES:
+            return as_ndarrays(call_on_copies(function, args, kwargs))
+    else:
+        if function not in RULES or not is_locked(results):
+            return as_ndarrays(results)
+    # It writes to an argument, or its result is a view of one.
+    return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
+
+
+def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
+    """Return whether a call needs more than the numbers of its arguments."""
+    if is_tracked(args, kwargs):
+        return function not in _TEXTS
+    has_rule = function in RULES
+    if has_rule and is_function([args, kwargs]):
+        return True  # what it closes over may be tracked
+    return (has_rule or function in NEW) and not _are_known((args, kwargs))
 
 
 def _in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -334,21 +350,18 @@ _TEXTS = {np.format_float_positional, np.format_float_scientific}
 
 
 def as_ndarrays(results: Any) -> Any:
-    """Return results with their arrays as `ndarray`s, integers and truth values as NumPy's own."""
+    """Return results with their arrays as `ndarray`s, integers and truth values as NumPy's own.
+
+    Other tensors, which the caller may know, keep their class: views of them are returned.
+    """
     kind = results.__class__
     if isinstance(results, Tensor):
         array = results._array
         if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
             return array if array.ndim else array[()]
-        if kind is Tensor:
-            results.__class__ = ndarray
-        return results
+        return as_ndarray(results[...]) if kind is Tensor else results
     if kind is np.ndarray:
-        if results.dtype.kind not in "fc":
-            return results
-        made = make(results, None)
-        made.__class__ = ndarray
-        return made
+        return results if results.dtype.kind not in "fc" else as_ndarray(make(results, None))
     if kind in (tuple, list):
         return kind([as_ndarrays(part) for part in results])
     if isinstance(results, tuple) and hasattr(results, "_fields"):
@@ -356,21 +369,10 @@ def as_ndarrays(results: Any) -> Any:
     return results
 
 
-_VIEWS_AND_WRITES = {
-    *(np.reshape, np.ravel, np.squeeze, np.transpose, np.rollaxis, np.moveaxis, np.swapaxes),
-    *(np.matrix_transpose, np.permute_dims, np.expand_dims, np.diagonal, np.linalg.diagonal),
-    *(np.broadcast_to, np.broadcast_arrays, np.atleast_1d, np.atleast_2d, np.atleast_3d),
-    *(np.flip, np.fliplr, np.flipud, np.rot90, np.split, np.array_split, np.hsplit, np.vsplit),
-    *(np.dsplit, np.unstack, np.real, np.imag, np.asarray, np.asanyarray, np.array),
-    *(np.ascontiguousarray, np.asfortranarray, np.require, np.diag, np.linalg.matrix_transpose),
-    *(np.put, np.place, np.putmask, np.put_along_axis, np.copyto, np.fill_diagonal),
-    *(np.lib.stride_tricks.sliding_window_view, np.astype, np.real_if_close, np.trim_zeros),
-}
-"""Functions whose result may share memory with an argument, or that write to one."""
-
-
-def _is_view_or_write(function: Any) -> bool:
-    return function in _VIEWS_AND_WRITES
+def as_ndarray(fresh: Tensor) -> Any:
+    """Return a tensor that nobody else knows as an `ndarray`."""
+    fresh.__class__ = ndarray
+    return fresh
 
 
 _parts: dict[int, tuple[Any, Any]] = {}

@@ -598,7 +598,7 @@ def frac(input: Operand) -> Tensor:
 frac_ = inplace_form(frac)
 
 
-@operation(inplace=True, numpy="nan_to_num x copy=- nan= posinf= neginf=")
+@operation(inplace=True)
 def nan_to_num(
     input: Operand,
     nan: float | None = 0.0,

@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.interrupts import call_with
-from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
+from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
 
 
@@ -34,9 +34,12 @@ class TransformCall(FunctionCall):
         if WRITTEN.get() is not None:
             super().__init__(function, self.given, primals)
             return
-        # Arrays that outlive the outermost call keep their numbers alone.
+        # Arrays that outlive the outermost call keep their numbers alone, but for its own result.
         written: dict[int, Any] = {}
         call_with({WRITTEN: written}, super().__init__, function, self.given, primals)
+        if self._has_history:
+            for t in self.outputs:
+                written.pop(id(t if t._view is None else t._view.base), None)
         forget_histories(written)
 
     def handed(self) -> list[Any]:
@@ -47,7 +50,7 @@ class TransformCall(FunctionCall):
         if not any(self.are_arrays):
             return self.arguments
         pairs = zip(self.are_arrays, self.inputs, strict=True)
-        own = [as_ndarrays(ops.clone(t)) if is_array else t for is_array, t in pairs]
+        own = [as_ndarray(ops.clone(t)) if is_array else t for is_array, t in pairs]
         arguments: list[Any] = pytree.with_leaves(self.given, own)
         return arguments
 

@@ -15,7 +15,7 @@ from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
-from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
+from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import common_kind, in_kind
@@ -223,7 +223,7 @@ def vmap_for(caller: str, function: Any, func: Callable[..., Any], *args: Any) -
 def _example(level: Level, tensor: Tensor, dim: int, given: Any) -> Tensor:
     """Return what the function gets: for an array, what behaves as NumPy's arrays."""
     example = batch_tensor(level, tensor, dim % tensor.ndim)
-    return as_ndarrays(example) if behaves_as_array(given) else example
+    return as_ndarray(example) if behaves_as_array(given) else example
 
 
 def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
