@@ -21,7 +21,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import preserve_saved, record_write
+from chainrule.autograd.versions import preserve_saved, record_write, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
@@ -197,7 +197,8 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
         recorded = any([current_node(t) is not None for t in operands])
     if recorded or not _can_hold(array, value):
         return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
-    preserve_saved(array)
+    if savers:
+        preserve_saved(array)
     if array.size <= _MAX_COPY_SIZE:
         # Not with `out`, so that an error, as of np.errstate(all="raise"), changes nothing.
         result = getattr(np, primitive.name)(array, value)
@@ -240,7 +241,8 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
     if recorded or array.__class__ is not ndarray or not array.flags.writeable:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
-        preserve_saved(array)
+        if savers:
+            preserve_saved(array)
         record_write(array, operation)  # first: as above
         array.fill(value)
     return target
@@ -251,7 +253,8 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
         misfit = broadcast_text([array.shape, value.shape])
         if misfit:
             raise ShapeError(f"{misfit} ({operation})")
-    preserve_saved(array)
+    if savers:
+        preserve_saved(array)
     try:
         if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
             flat_indexing.write(array, key, value)

@@ -94,7 +94,7 @@ class _Savers:
     __slots__ = ("limit", "nodes", "owner")
 
     def __init__(self, owner: Array) -> None:
-        key, forget = id(owner), _savers.pop
+        key, forget = id(owner), savers.pop
         self.owner = weakref.ref(owner, lambda _: forget(key, None))
         self.nodes: list[weakref.ref[Any]] = []
         self.limit = 64  # number of nodes from which those that are gone are looked for
@@ -106,7 +106,8 @@ class _Savers:
             self.limit = 64 + 2 * len(self.nodes)
 
 
-_savers: dict[int, _Savers] = {}
+savers: dict[int, _Savers] = {}
+"""By the identity of a storage: who saved of it. While it is empty, no write needs to ask."""
 
 
 def keep_saved(node: Any) -> None:
@@ -116,21 +117,19 @@ def keep_saved(node: Any) -> None:
             continue  # numbers are not written to, but replaced
         owner = value if value.base is None else storage_of(value)
         key = id(owner)
-        savers = _savers.get(key)
-        if savers is None or savers.owner() is not owner:
-            savers = _savers[key] = _Savers(owner)
-        savers.add(node)
+        found = savers.get(key)
+        if found is None or found.owner() is not owner:
+            found = savers[key] = _Savers(owner)
+        found.add(node)
 
 
 def preserve_saved(array: Array) -> None:
     """Before a write to the memory of `array`: copy what the nodes of `keep_saved` saved of it."""
-    if not _savers:
-        return
     owner = storage_of(array)
-    savers = _savers.get(id(owner))
-    if savers is None or savers.owner() is not owner:
+    found = savers.get(id(owner))
+    if found is None or found.owner() is not owner:
         return
-    for reference in savers.nodes:
+    for reference in found.nodes:
         node = reference()
         if node is not None and node.saved is not None:
             node.saved = tuple(
@@ -139,7 +138,7 @@ def preserve_saved(array: Array) -> None:
                     for value, origin in zip(node.saved, node.plan.origins, strict=True)
                 ]
             )
-    _savers.pop(id(owner), None)
+    savers.pop(id(owner), None)
 
 
 def version_of(array: Array) -> int:
