@@ -1,7 +1,7 @@
-"""NumPy's namespace as `autograd.numpy` has it: recorded inside a transform, NumPy's own outside.
+"""NumPy's namespace as `autograd.numpy` has it: recorded for what a transform differentiates.
 
-Outside of a transform the functions are NumPy's, and make NumPy's arrays. In a function that a
-transform calls they are those of `chainrule.numpy`.
+Functions of NumPy's arrays and of numbers are NumPy's, and make NumPy's arrays. If an argument is
+recorded, they are those of `chainrule.numpy`.
 
 >>> import chainrule.compat.autograd.numpy as np
 >>> type(np.zeros(2))

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: the names of `numpy.fft`, recorded inside a transform."""
+"""Discrete Fourier transforms: the names of `numpy.fft`, recorded for recorded arrays."""
 
 from __future__ import annotations
 

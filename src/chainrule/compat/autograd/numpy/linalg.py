@@ -1,4 +1,4 @@
-"""Linear algebra: the names of `numpy.linalg`, recorded inside a transform."""
+"""Linear algebra: the names of `numpy.linalg`, recorded for recorded arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are NumPy's own outside of transforms, and recorded inside."""
+"""Functions that are NumPy's own for NumPy's arrays, and recorded for recorded ones."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ import numpy as np
 
 from chainrule.autograd.conversions import RUNNING
 from chainrule.compat.autograd.tracer import PLAIN, primitive
+from chainrule.interop.memory import is_function
+from chainrule.interop.operands import tensors_in
 
 __all__ = ["wrap_namespace", "wrapped_names"]
 
 
 class _Ufunc:
-    """A ufunc: its call and its methods are recorded inside a transform."""
+    """A ufunc: its call and its methods are recorded where an argument is."""
 
     def __init__(self, own: Any, recorded: Any) -> None:
         self._own, self._recorded = own, recorded
         self.__name__, self.__doc__ = own.__name__, own.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = self._own if RUNNING.get() is PLAIN.get() else self._recorded
-        return chosen(*args, **kwargs)
+        return (self._recorded if _has_boxes(args, kwargs) else self._own)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._own if RUNNING.get() is PLAIN.get() else self._recorded, name)
+        value = getattr(self._own, name)
+        return _function(value, getattr(self._recorded, name)) if callable(value) else value
 
     def __repr__(self) -> str:
         return repr(self._own)
@@ -35,9 +37,15 @@ class _Ufunc:
 
 def _function(own: Callable[..., Any], recorded: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        return (own if RUNNING.get() is PLAIN.get() else recorded)(*args, **kwargs)
+        return (recorded if _has_boxes(args, kwargs) else own)(*args, **kwargs)
 
     return update_wrapper(function, own)
+
+
+def _has_boxes(args: Any, kwargs: Any) -> bool:
+    """Return whether there are recorded arrays among arguments, or functions that may have some."""
+    found = next(tensors_in((args, kwargs)), None)
+    return found is not None or is_function([args, kwargs])
 
 
 def _joining(join: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,11 +58,33 @@ def _joining(join: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(function, join)
 
 
+def _making(own: Callable[..., Any], recorded: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose arrays can be written to inside a transform: they are recorded."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return (own if RUNNING.get() is PLAIN.get() else recorded)(*args, **kwargs)
+
+    return update_wrapper(function, own)
+
+
+def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for which recorded numbers in an array of objects are an array of them."""
+
+    def function(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if dtype is object and _has_boxes(a, ()):
+            dtype = None
+        return convert(a, dtype=dtype, **kwargs)
+
+    return update_wrapper(function, convert)
+
+
+_MAKING = {"empty", "ones", "zeros", "full", "empty_like", "ones_like", "zeros_like", "full_like"}
+_CONVERTING = {"array", "asarray"}
 _JOINING = {"concatenate", "stack", "vstack", "hstack", "column_stack"}
 
 
 def wrapped_names(module: Any, recorded: Any, without: Container[str]) -> dict[str, Any]:
-    """Return the public names of a module of NumPy's, `recorded` inside a transform."""
+    """Return the public names of a module of NumPy's, `recorded` for recorded arrays."""
     found: dict[str, Any] = {}
     for name in dir(module):
         if name.startswith("_") or name in without:
@@ -66,7 +96,10 @@ def wrapped_names(module: Any, recorded: Any, without: Container[str]) -> dict[s
             own = module.__name__ == "numpy" and name in ("r_", "c_")
             found[name] = getattr(recorded, name) if own else value
         else:
-            function = _function(value, getattr(recorded, name))
+            wrap = _making if name in _MAKING else _function
+            function = wrap(value, getattr(recorded, name))
+            if name in _CONVERTING:
+                function = _converting(function)
             found[name] = _joining(function) if name in _JOINING else function
     return found
 

@@ -1,4 +1,4 @@
-"""Random numbers: the names of `numpy.random`, recorded inside a transform."""
+"""Random numbers: the names of `numpy.random`, recorded for recorded arrays."""
 
 from __future__ import annotations
 
