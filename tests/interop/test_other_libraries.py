@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,3 +58,28 @@ def test_numbers_and_formats() -> None:
     with pytest.raises(TypeError, match=r"Format the numbers of tolist\(\)"):
         f"{t:.2f}"
     assert np.asarray(t).tolist() == A.tolist()
+
+
+@pytest.mark.parametrize(
+    ("library", "code", "mend"),
+    [
+        ("matplotlib.pyplot", "library.plot(x)", r"in library.plot\(x\)"),
+        ("pandas", "library.Series(x)", r"in library.Series\(x\)"),
+        ("pandas", "library.Series([1.0, 2.0]) * x", r"pandas computes with numbers: hand it x.de"),
+        ("pandas", "x * library.Series([1.0, 2.0])", r"pandas computes with numbers: hand it x.de"),
+        ("sklearn.preprocessing", "library.scale(x)", r"in library.scale\(x\). sklearn computes"),
+        ("numpy", "library.asarray(x)", r"in library.asarray\(x\). cr.stack"),
+    ],
+)
+def test_errors_name_the_users_expression(
+    library: str, code: str, mend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(library)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    file = tmp_path / "script.py"  # the expression is read from its file
+    file.write_text(f"import {library} as library\n{code}\n")
+    with pytest.raises(cr.errors.AutogradError, match=mend):
+        runpy.run_path(str(file), {"x": x})
+    file.write_text(f"import {library} as library\n{code.replace('x', 'x.detach()')}\n")
+    runpy.run_path(str(file), {"x": x})

@@ -6,16 +6,16 @@ on one that it did, a conversion would make the derivative silently wrong.
 
 from __future__ import annotations
 
+import ast
 import dis
 import linecache
-import re
 import sys
 import warnings
 from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.location import user_frame, user_stack_level
+from chainrule.autograd.location import own_frame, user_frame, user_stack_level
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.views import current_node
@@ -89,12 +89,11 @@ def check_differentiated(tensor: Tensor) -> None:
     """
     if not is_differentiated(tensor):
         return
-    frame = user_frame(sys._getframe(1))
-    attempt, found = ("this", "") if frame is None else _attempt(frame)
+    attempt, mend = attempted(sys._getframe(1), _FLOAT)
     raise DifferentiatedError(
         f"{attempt} makes a number of a Tensor that a running transform differentiates (grad(), "
         "jacobian() or the like handed it to the function, or it depends on one): its gradient "
-        f"would be lost. {found or _FLOAT}. A constant on purpose is x.detach(), "
+        f"would be lost. {mend}. A constant on purpose is x.detach(), "
         "or x.item()"
     )
 
@@ -104,7 +103,11 @@ _STORE = (
     "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
     "NumPy. Or make the array of its elements, numpy.stack([...])"
 )
-_STACK = "numpy.stack([...]) of Tensors keeps the gradient, x.clone() of one"
+STACK = "cr.stack([t, ...]) or numpy.stack of Tensors keeps the gradient, x.clone() of one"
+_LIBRARY = (
+    "{} computes with numbers: hand it x.detach() if no gradient passes there, or else compute "
+    "with Tensors and NumPy's arrays alone"
+)
 _SCALE = "Scale a constant Tensor, value * chainrule.ones(shape)"
 _SPREAD = "Scale a constant one, start + (stop - start) * chainrule.linspace(0, 1, steps)"
 _DRAW = "Scale a standard draw, mean + std * chainrule.randn(shape)"
@@ -112,8 +115,8 @@ _MENDS = {
     name: mend
     for names, mend in {
         "float int complex": _FLOAT,
-        "array asarray asanyarray fromiter Series DataFrame": _STACK,
-        "tensor new_tensor scalar_tensor": _STACK,
+        "array asarray asanyarray fromiter Series DataFrame": STACK,
+        "tensor new_tensor scalar_tensor": STACK,
         "full full_like new_full": _SCALE,
         "linspace logspace arange range": _SPREAD,
         "normal": _DRAW,
@@ -122,28 +125,42 @@ _MENDS = {
 }
 
 
-def _attempt(frame: FrameType) -> tuple[str, str]:
+def attempted(frame: FrameType, default: str) -> tuple[str, str]:
     """Return the expression of the user that converts, and what to write in its place."""
+    converting, frame_of_user = user_frame(frame), own_frame(frame)
+    if converting is None or frame_of_user is None:
+        return "this", default
+    text, mend = _attempt(frame_of_user)
+    if not mend and converting is not frame_of_user:
+        library = converting.f_globals.get("__name__", "the library").partition(".")[0]
+        mend = STACK if library == "numpy" else _LIBRARY.format(library)
+    return text, mend or default
+
+
+def _attempt(frame: FrameType) -> tuple[str, str]:
     text, operation = _expression(frame)
     if operation in ("STORE_SUBSCR", "STORE_SLICE"):
         return f"{text} = ...", _STORE
-    name = _called(text)
+    name, takes_list = _called(text)
     if name in _MENDS:
         return text, _MENDS[name]
+    if takes_list:
+        return text, STACK
     if name and callable(getattr(_tensor_class(), name, None)):
         return text, f"Write chainrule.{name}, which is recorded"
     return text or f"{frame.f_code.co_filename}:{frame.f_lineno}", ""
 
 
-def _called(text: str) -> str:
-    """Return the name of the function that an expression calls last; empty for no call."""
-    depth = 0
-    for at in range(len(text) - 1, -1, -1):
-        depth += (text[at] == ")") - (text[at] == "(")
-        if depth == 0:
-            break
-    found = re.search(r"(\w+)$", text[:at]) if text.endswith(")") else None
-    return found[1] if found else ""
+def _called(text: str) -> tuple[str, bool]:
+    """Return the name of the function that an expression calls, if any; whether with a list."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return "", False
+    if not isinstance(call, ast.Call):
+        return "", False
+    takes_list = bool(call.args) and isinstance(call.args[0], ast.List | ast.Tuple | ast.ListComp)
+    return getattr(call.func, "attr", getattr(call.func, "id", "")), takes_list
 
 
 def _tensor_class() -> Any:

@@ -33,6 +33,23 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def own_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the first frame of the user's own code; of a library's, if there is no other."""
+    found = frame = user_frame(frame)
+    while found is not None and is_installed(found.f_code.co_filename):
+        found = found.f_back
+    return found or frame
+
+
+def is_installed(filename: str) -> bool:
+    """Tell whether a file belongs to Python or to an installed package."""
+    return filename.startswith(_STANDARD) or any([part in filename for part in _PACKAGES])
+
+
+_STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
+_PACKAGES = [f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")]
+
+
 def user_stack_level() -> int:
     """Return the `stacklevel` with which the caller's warning is issued at the user's line."""
     level, frame = 1, sys._getframe(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.conversions import check_differentiated, check_number
+from chainrule.autograd.conversions import STACK, attempted, check_differentiated, check_number
 from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
@@ -385,10 +386,8 @@ class Tensor(TensorMethods):
             array = self.numpy()
         except AutogradError as error:
             check_differentiated(self)
-            raise AutogradError(
-                f"{error} NumPy asked for it, as np.array([t]), np.mean([t]) and np.r_[t] do: "
-                "cr.stack([t, ...]) and cr.cat keep the gradient."
-            ) from None
+            text, mend = attempted(sys._getframe(1), STACK)
+            raise AutogradError(f"{error} NumPy asked for it in {text}. {mend}.") from None
         return np.array(array, dtype=dtype, copy=copy)
 
     def item(self) -> Any:
@@ -495,10 +494,11 @@ class Tensor(TensorMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf:
+            text, _ = attempted(sys._getframe(1), "")
             raise AutogradError(
                 "only leaf tensors (Tensors created explicitly by the user) support pickling and "
-                f"the deepcopy protocol at the moment: this one was made by {self.grad_fn}; use "
-                "detach() first"
+                f"the deepcopy protocol at the moment: this one was made by {self.grad_fn}, in "
+                f"{text}; use detach() first"
             )
         array = move(self._array, CPU)
         rebuilt = array, str(self.device), self.requires_grad, self._grad

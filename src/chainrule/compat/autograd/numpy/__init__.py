@@ -22,6 +22,7 @@ from chainrule.compat.autograd.numpy import random as random
 from chainrule.compat.autograd.numpy.numpy_wrapper import wrapped_names as _wrapped_names
 
 globals().update(_wrapped_names(_numpy, _recorded, without=globals()))
+__version__ = _numpy.__version__
 row_stack = globals()["vstack"]  # an older name, which NumPy is about to drop
 
 
