@@ -15,6 +15,7 @@ from chainrule.compiler.tracing.symbol import Symbol
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import Subject, demand, plain
 from helpers.compile_comparison import in_tiny_blocks
+from helpers.parameters import one_dtype_in_turn
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 
@@ -43,7 +44,7 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
-@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, cases)
 

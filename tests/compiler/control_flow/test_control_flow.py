@@ -14,6 +14,7 @@ import chainrule as cr
 from chainrule import pytree
 from chainrule.autograd.forward import jvp_of
 from chainrule.compiler import backward, build, passes
+from helpers.parameters import thorough
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(11)
@@ -508,7 +509,7 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 @pytest.mark.parametrize("name", STEEP)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", [False, True])
-@pytest.mark.parametrize("result", ["ys", "first carry", "all"])
+@pytest.mark.parametrize("result", [*map(thorough, ["ys", "first carry"]), "all"])
 def test_absent_gradients_are_not_zeros(
     name: str, reverse: bool, checkpoint: bool, result: str
 ) -> None:

@@ -13,6 +13,7 @@ from chainrule.compiler import native
 from chainrule.compiler.native import fusion_groups
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import demand
+from helpers.parameters import one_dtype_in_turn
 
 CASES = [
     case
@@ -35,14 +36,14 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_emit_whole", lambda program: None)
     monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
     demand(checks.check_compiled, cases, "native")
 
 
-@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_small_programs_agree_with_eager(cases: list[Case]) -> None:
     with np.errstate(all="ignore"):  # machine code does not report floating-point errors
         demand(checks.check_compiled, cases, "native")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import numbers
 import operator
 import sys
@@ -31,15 +30,23 @@ def has_state(value: Any) -> bool:
     return not isinstance(value, fixed)
 
 
+def class_member(cls: type, name: str) -> Any:
+    """Return what classes define under a name for their objects, without calling descriptors."""
+    for each in cls.__mro__:
+        if name in each.__dict__:
+            return each.__dict__[name]
+    return None
+
+
 def is_cached_property(cls: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
+    return isinstance(class_member(cls, name), functools.cached_property)
 
 
 def is_plain_access(cls: type, name: str) -> bool:
     """Whether `x.name` of an instance is what its `__dict__` holds."""
     own: Any = cls.__getattribute__
     return own is object.__getattribute__ and not hasattr(
-        type(inspect.getattr_static(cls, name, None)), "__set__"
+        type(class_member(cls, name)), "__set__"
     )
 
 
