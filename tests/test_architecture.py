@@ -182,6 +182,7 @@ SHARED_BASENAMES = {
         [
             *("activations", "binary", "convolution", "decompositions", "elementwise"),
             *("gather_scatter", "indexing", "losses", "lu", "matmul", "matrices", "norms"),
+            "matrix_functions",
             *("pooling", "products", "reductions", "resampling", "softmax_norm", "solve"),
             *("special", "statistics"),
         ],
@@ -409,7 +410,7 @@ PUBLIC_MODULES = {
     "chainrule.backends": {"cuda", "cudnn", "mps"},
     "chainrule.nn": {"functional", "utils"},
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
-    "chainrule.scipy": {"special"},
+    "chainrule.scipy": {"fft", "linalg", "special"},
     "chainrule.signal": {"windows"},
     "chainrule.utils": {"checkpoint"},
 }

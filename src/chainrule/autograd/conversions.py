@@ -12,6 +12,7 @@ import linecache
 import sys
 import warnings
 from contextvars import ContextVar
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,8 @@ def attempted(frame: FrameType, default: str) -> tuple[str, str]:
     if converting is None or frame_of_user is None:
         return "this", default
     text, mend = _attempt(frame_of_user)
+    if ours := _of_scipy(converting, frame_of_user):
+        return text, f"Call {ours}, which is recorded"
     if not mend and converting is not frame_of_user:
         library = converting.f_globals.get("__name__", "the library").partition(".")[0]
         mend = STACK if library == "numpy" else _LIBRARY.format(library)
@@ -149,6 +152,22 @@ def _attempt(frame: FrameType) -> tuple[str, str]:
     if name and callable(getattr(_tensor_class(), name, None)):
         return text, f"Write chainrule.{name}, which is recorded"
     return text or f"{frame.f_code.co_filename}:{frame.f_lineno}", ""
+
+
+def _of_scipy(frame: FrameType | None, user: FrameType) -> str:
+    """Return the name of our function for the function of SciPy that the user called, if any."""
+    found = ""
+    while frame is not None and frame is not user:
+        module = str(frame.f_globals.get("__name__", ""))
+        inner = frame.f_locals.get("f")  # the function that a decorator of SciPy's calls
+        for name in (frame.f_code.co_name, str(getattr(inner, "__name__", ""))):
+            library, _, rest = str(getattr(inner, "__module__", module)).partition(".")
+            package = f"{library}.{rest.partition('.')[0]}"
+            known = library == "scipy" and hasattr(sys.modules.get(package), name)
+            if known and name[:1] != "_" and find_spec(f"chainrule.{package}") is not None:
+                found = f"chainrule.{package}.{name}"
+        frame = frame.f_back
+    return found
 
 
 def _called(text: str) -> tuple[str, bool]:

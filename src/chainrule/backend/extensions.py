@@ -97,6 +97,8 @@ KERNELS = {
     "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),
+    "scipy_fft": ("scipy_fft",),
+    "scipy_linalg": ("scipy_linalg",),
 }
 """Names of the extensions in `kernels`, by module."""
 

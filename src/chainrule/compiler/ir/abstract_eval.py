@@ -18,6 +18,7 @@ import numpy as np
 
 from chainrule.errors import CompileError
 from chainrule.interrupts import without_warnings
+from chainrule.kernels.scipy_linalg import result_types
 
 Shape = tuple[int, ...]
 
@@ -431,6 +432,11 @@ def _of_axes(parts: tuple[Any, ...], rank: int) -> list[Any]:
     return [part for part in full if part is not None]
 
 
+def _of_scipy(function: Any, *arrays: Any, routine: str, **settings: Any) -> AbstractResult:
+    types = result_types(routine, *arrays)
+    return AbstractResult(types, tuple if len(types) > 1 else None)
+
+
 class _Abstract:
     """An argument known by its type."""
 
@@ -456,6 +462,8 @@ _RULES: dict[str, Callable[..., AbstractResult | None]] = {
     "lasting": _lasting,
     "np.linspace": _linspace,
     "np.indices": _indices,
+    "kernels.scipy_linalg": _of_scipy,
+    "kernels.scipy_fft": _like_first,
 }
 
 

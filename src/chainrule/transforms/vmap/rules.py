@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import KERNELS, numpy_xp
+from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
     align_ranks,
@@ -317,6 +318,24 @@ def _solve(level: Level, name: str, a: Any, b: Any, **settings: Any) -> Any:
     datas = align_ranks(level, a, b[..., None] if vector else b)
     out = inner_function(name, *datas)(*datas, **settings)
     return batched(level, out[..., 0] if vector else out)
+
+
+@rule("scipy_linalg")
+def _scipy_linalg(level: Level, name: str, *arrays: Any, routine: str, **settings: Any) -> Any:
+    """The batch axis becomes the first of the stack of arguments."""
+    datas = [data_of(level, x) for x in arrays]
+    ranks = [x.ndim - n for x, n in zip(arrays, CORES[routine], strict=True)]
+    rank = max(ranks)
+    datas = [pad_rank(d, d.ndim + rank - r) for d, r in zip(datas, ranks, strict=True)]
+    out = inner_function(name, *datas)(*datas, routine=routine, **settings)
+    return batched(level, out)
+
+
+@rule("scipy_fft")
+def _scipy_fft(level: Level, name: str, x: Any, *, axes: Any, **settings: Any) -> Any:
+    data = data_of(level, x)
+    axes = shift_axis(axes, data.ndim - 1)
+    return batched(level, inner_function(name, data)(data, axes=axes, **settings))
 
 
 # --- creation and conversion ----------------------------------------------------------------------

@@ -1,0 +1,22 @@
+"""Operands of Fourier transforms as SciPy converts them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import cast
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend.extensions import SCIPY
+from chainrule.interop.operands import tensor_of
+from chainrule.scipy.dispatch import Table
+
+TABLE = Table("scipy.fft", SCIPY)
+"""The functions of tensors of `scipy.fft`."""
+
+
+def in_double(x: Any) -> Tensor:
+    """Return an operand as a tensor, of integers as float64."""
+    tensor = tensor_of(x)
+    return tensor if tensor._array.dtype.kind in "fc" else cast(tensor, np.float64)
