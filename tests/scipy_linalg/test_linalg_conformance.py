@@ -19,17 +19,21 @@ UNKNOWN = ("lstsq", "orth", "subspace_angles", "funm")
 """Functions whose results depend on values in shape or dtype."""
 
 
-def each(dtypes: tuple[str, ...], unknown: bool = False) -> Any:
-    groups = {
-        row.primitive: [case for case in cases_of(row) if case.dtype in dtypes]
-        for row in ROWS
-        if row.primitive not in UNKNOWN or not unknown
-    }
-    groups = {name: cases for name, cases in groups.items() if cases}
-    return pytest.mark.parametrize("cases", groups.values(), ids=groups)
+FEW = 7
+"""Step between the rows that are checked in full; the others are thorough tests."""
 
 
-@each((*DOUBLE, "float32"))
+def each(dtypes: tuple[str, ...], unknown: bool = False, all_rows: bool = False) -> Any:
+    groups = []
+    for k, row in enumerate(ROWS):
+        cases = [case for case in cases_of(row) if case.dtype in dtypes]
+        if cases and not (unknown and row.primitive in UNKNOWN):
+            marks = [] if all_rows or k % FEW == 0 else [pytest.mark.thorough]
+            groups.append(pytest.param(cases, id=row.primitive, marks=marks))
+    return pytest.mark.parametrize("cases", groups)
+
+
+@each(("float64", "float32"), all_rows=True)
 def test_values_are_scipys(cases: list[Case]) -> None:
     demand(check_value, cases)
 
@@ -45,15 +49,21 @@ def check_value(case: Case) -> None:
     checks.assert_close(got, wanted, *((1e-11, 1e-12) if double else (1e-3, 1e-4)))
 
 
-@each(DOUBLE)
+@each(("float64",), all_rows=True)
 def test_both_modes_agree_with_differences(cases: list[Case]) -> None:
     demand(checks.check_jvp, cases)
 
 
-@each(DOUBLE)
+@each(DOUBLE, all_rows=True)
 def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_pairing, cases)
     demand(checks.check_each_input_alone, [case for case in cases if len(case.arrays()) > 1])
+
+
+@each(("complex128",))
+def test_complex_numbers(cases: list[Case]) -> None:
+    demand(check_value, cases)
+    demand(checks.check_jvp, cases)
 
 
 @each(DOUBLE)

@@ -19,6 +19,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.scipy.fft import fast_hankel, real_transforms
 from chainrule.scipy.fft.arguments import TABLE as _TABLE
 from chainrule.scipy.fft.arguments import in_double as _in_double
+from chainrule.scipy.fft.arguments import sizes_of as _sizes_of
 
 _FAMILIES = (fast_hankel, real_transforms)
 
@@ -57,7 +58,7 @@ def _along_many(name: str, default: Any) -> Any:
         plan: Any = None,
     ) -> Tensor:
         _check_plan(name, plan)
-        result: Tensor = function(_in_double(x), s, axes, norm)
+        result: Tensor = function(_in_double(x), _sizes_of(s), _sizes_of(axes), norm)
         return result
 
     return transform

@@ -16,6 +16,11 @@ TABLE = Table("scipy.fft", SCIPY)
 """The functions of tensors of `scipy.fft`."""
 
 
+def sizes_of(s: Any) -> Any:
+    """Return numbers of points, or axes, given as one number, a sequence or an array."""
+    return None if s is None else tuple(np.atleast_1d(s).tolist())
+
+
 def in_double(x: Any) -> Tensor:
     """Return an operand as a tensor, of integers as float64."""
     tensor = tensor_of(x)

@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.fft.arguments import Transform, many_axes, norm_of, one_axis, opposite, resize
 from chainrule.primitives.primitive import Primitive, applied, linear
-from chainrule.scipy.fft.arguments import TABLE, in_double
+from chainrule.scipy.fft.arguments import TABLE, in_double, sizes_of
 
 Array = Any
 Axes = tuple[int, ...]
@@ -130,7 +130,7 @@ def _along_many(name: str) -> Any:
         *,
         orthogonalize: bool | None = None,
     ) -> Tensor:
-        given = many_axes(name, in_double(x), s, axes)
+        given = many_axes(name, in_double(x), sizes_of(s), sizes_of(axes))
         return _transform(function, given, type, norm, orthogonalize, inverse)
 
     return transform

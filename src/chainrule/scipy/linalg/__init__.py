@@ -1,7 +1,7 @@
 """SciPy's linear algebra over tensors, under SciPy's names: all of `scipy.linalg`.
 
 For arrays a function is SciPy's own; for tensors it is recorded. How each is differentiated, and
-which have no derivative, is in `docs/scipy.md`.
+which have no derivative, is in `docs/scipy-linalg.md`.
 
 >>> import chainrule as cr
 >>> A = cr.tensor([[0.0, 1.0], [0.0, 0.0]], requires_grad=True)

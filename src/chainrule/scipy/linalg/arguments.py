@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_array, namespace
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.operands import tensors_of
@@ -21,9 +22,17 @@ TABLE = Table("scipy.linalg", SCIPY)
 """The functions of tensors of `scipy.linalg`."""
 
 
+def _as_array(value: Any) -> Any:
+    """Return an object with an array in it, such as a matrix of another library, as an array."""
+    if isinstance(value, Tensor | np.ndarray) or is_array(value):
+        return value
+    is_foreign = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    return np.asarray(value) if is_foreign else value
+
+
 def operands(name: str, *values: Any, finite: bool = True) -> list[Tensor]:
     """Return operands as tensors of one dtype: integers as float64, half precision as single."""
-    tensors = tensors_of(list(values))
+    tensors = tensors_of([_as_array(value) for value in values])
     dtype = functools.reduce(np.promote_types, [t._array.dtype for t in tensors])
     if dtype.kind not in "fc":
         dtype = np.dtype(np.float64)
@@ -55,9 +64,12 @@ def square(name: str, *values: Any, finite: bool = True) -> list[Tensor]:
 def system(name: str, a: Any, b: Any, finite: bool = True) -> tuple[Tensor, Tensor, bool]:
     """Return a matrix, right sides in columns, and whether they were one vector."""
     matrix, sides = operands(name, a, b, finite=finite)
+    if matrix.ndim < 2:
+        matrix = ops.reshape(matrix, (1,) * (2 - matrix.ndim) + matrix.shape)
     (matrix,) = square(name, matrix, finite=False)
+    sides = sides if sides.ndim else ops.reshape(sides, (1,))
     vector = sides.ndim == 1
-    sides = sides.reshape(*sides.shape, 1) if vector else sides
+    sides = ops.reshape(sides, (*sides.shape, 1)) if vector else sides
     if sides.ndim < 2 or sides.shape[-2] != matrix.shape[-1]:
         raise ShapeError(
             f"scipy.linalg.{name}: incompatible shapes: a matrix of shape {list(matrix.shape)} "
@@ -68,7 +80,7 @@ def system(name: str, a: Any, b: Any, finite: bool = True) -> tuple[Tensor, Tens
 
 def as_vector(x: Tensor, vector: bool) -> Tensor:
     """Return a solution in one column as a vector, if the right side was one."""
-    return x.reshape(x.shape[:-1]) if vector else x
+    return ops.reshape(x, x.shape[:-1]) if vector else x
 
 
 def adjoint(x: Tensor) -> Tensor:

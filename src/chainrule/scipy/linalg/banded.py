@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import linalg, ops
+from chainrule.arguments import whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import LinAlgError, ShapeError
 from chainrule.primitives.indexing import index as index_primitive
@@ -112,7 +113,7 @@ def solve_bands(
         return banded.apply(bands, sides, lower=lower, upper=upper, positive=positive)
     except np.linalg.LinAlgError as error:
         name = "solveh_banded" if positive else "solve_banded"
-        raise LinAlgError(f"scipy.linalg.{name}: {error}") from error
+        raise LinAlgError(f"scipy.linalg.{name}: {error.__cause__ or error}") from error
 
 
 def _system(name: str, ab: Any, b: Any, count: int, finite: bool) -> tuple[Tensor, Tensor, bool]:
@@ -142,7 +143,7 @@ def solve_banded(
     check_finite: bool = True,
 ) -> Tensor:
     """Return the solution of A x = b for a banded matrix."""
-    lower, upper = (int(n) for n in l_and_u)
+    lower, upper = (whole_number(n, "scipy.linalg.solve_banded", "l_and_u") for n in l_and_u)
     bands, sides, vector = _system("solve_banded", ab, b, lower + upper + 1, check_finite)
     return as_vector(solve_bands(bands, sides, (lower, upper)), vector)
 

@@ -179,16 +179,22 @@ def qr_multiply(
         )
     x, y = operands("qr_multiply", a, c)
     m, n = x.shape[-2:]
-    whole = mode == "left" and m > n and y.shape[0] == m
+    vector = y.ndim == 1
+    if vector:
+        y = ops.reshape(y, (1, y.shape[0]) if mode == "right" else (y.shape[0], 1))
+    inner = y.shape[-1] if mode == "right" else y.shape[-2]
+    whole = mode == "left" and m > n and inner == m
     found = qr(x, mode="full" if whole else "economic", pivoting=pivoting)
     q, r = ops.conj(found[0]) if conjugate else found[0], found[1][..., : min(m, n), :]
-    inner = y.shape[-1] if mode == "right" else y.shape[0]
     if inner != q.shape[-2 if mode == "right" else -1]:
         raise ShapeError(
             f"scipy.linalg.qr_multiply: c of shape {list(y.shape)} doesn't fit Q of shape "
             f"{list(q.shape)}"
         )
-    return (y @ q if mode == "right" else q @ y, r, *found[2:])
+    product = y @ q if mode == "right" else q @ y
+    if vector:
+        product = product[..., 0, :] if mode == "right" else product[..., 0]
+    return product, r, *found[2:]
 
 
 # --- polar: the unitary factor U of A = U P, with Uᴴ dU P + P Uᴴ dU = Uᴴ dA - dAᴴ U ---------------

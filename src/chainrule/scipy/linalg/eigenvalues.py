@@ -378,7 +378,12 @@ def rank_of(values: Tensor, shape: tuple[int, ...], rcond: Any, name: str) -> in
     check_known(values._array, f"scipy.linalg.{name}", "take columns of svd()")
     array = array_of(values)
     cut = np.finfo(array.dtype).eps * max(shape[-2:]) if rcond is None else float(rcond)
-    return int((array > cut * array.max(initial=0.0)).sum())
+    ranks = (array > cut * array.max(-1, initial=0.0, keepdims=True)).sum(-1)
+    if ranks.size and (ranks != ranks.flat[0]).any():
+        raise ShapeError(
+            f"scipy.linalg.{name}: the matrices of a stack must have one rank, got {ranks.tolist()}"
+        )
+    return int(ranks.flat[0]) if ranks.size else min(shape[-2:])
 
 
 @TABLE.function("orth", "composite")

@@ -13,7 +13,9 @@ from typing import Any
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.interop.operands import tensors_of
 from chainrule.linalg import solve as solve_system
+from chainrule.ops import reshape
 from chainrule.primitives.matrices import adjoint, conj, transpose
 from chainrule.primitives.primitive import Primitive, applied, general
 from chainrule.primitives.solve import solve
@@ -22,6 +24,13 @@ from chainrule.scipy.linalg.arguments import adjoint as adjoint_of
 
 Array = Any
 Needs = tuple[bool, ...]
+
+
+def _matrices(*values: Any) -> list[Tensor]:
+    """Return numbers and vectors as matrices."""
+    tensors = tensors_of(list(values))
+    return [t if t.ndim > 1 else reshape(t, (1,) * (2 - t.ndim) + t.shape) for t in tensors]
+
 
 # --- A X + X B = Q --------------------------------------------------------------------------------
 
@@ -127,7 +136,7 @@ discrete_lyapunov: Primitive = general(
 @TABLE.function("solve_continuous_lyapunov", "equation")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
     """Return X with A X + X Aᴴ = Q, differentiated through the equation."""
-    return lyapunov.apply(*square("solve_continuous_lyapunov", a, q))
+    return lyapunov.apply(*square("solve_continuous_lyapunov", *_matrices(a, q)))
 
 
 @TABLE.function("solve_discrete_lyapunov", "equation")
@@ -138,7 +147,8 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Tensor
             f"scipy.linalg.solve_discrete_lyapunov: expected method 'direct' or 'bilinear', got "
             f"{method!r}"
         )
-    return discrete_lyapunov.apply(*square("solve_discrete_lyapunov", a, q), method=method)
+    matrices = square("solve_discrete_lyapunov", *_matrices(a, q))
+    return discrete_lyapunov.apply(*matrices, method=method)
 
 
 # --- Riccati's equations --------------------------------------------------------------------------
@@ -218,7 +228,7 @@ riccati = general(
 
 def _solve_are(name: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any, discrete: bool) -> Tensor:
     given = [x for x in (a, b, q, r, e, s) if x is not None]
-    found = iter(operands(name, *given))
+    found = iter(operands(name, *_matrices(*given)))
     a, b, q, r, e, s = [None if x is None else next(found) for x in (a, b, q, r, e, s)]
     square(name, a, q, finite=False)
     square(name, r, finite=False)

@@ -19,7 +19,7 @@ from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.kernels.scipy_linalg import ComplexResultError
 from chainrule.linalg import inv, matrix_power
 from chainrule.linalg import solve as solve_system
-from chainrule.ops import imag, multiply, real, reshape
+from chainrule.ops import broadcast_to, imag, multiply, real, reshape
 from chainrule.primitives.matrices import transpose
 from chainrule.primitives.primitive import Primitive, applied, general
 from chainrule.primitives.solve import solve
@@ -94,7 +94,9 @@ def expm_frechet(
         )
     a, e = square("expm_frechet", A, E, finite=check_finite)
     derivative = expm_derivative.apply(a, e)
-    return (expm_primitive.apply(a), derivative) if compute_expm else derivative
+    if not compute_expm:
+        return derivative
+    return broadcast_to(expm_primitive.apply(a), derivative.shape), derivative
 
 
 # --- logarithm, roots, powers, sign ---------------------------------------------------------------

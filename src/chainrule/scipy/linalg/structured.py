@@ -266,6 +266,8 @@ def matmul_toeplitz(
     """Return the product of a Toeplitz matrix, given its first column and row, and a matrix."""
     c, r, sides, vector = _toeplitz_operands("matmul_toeplitz", c_or_cr, x, check_finite)
     rows, p = c.shape[-1], c.shape[-1] + r.shape[-1] - 1
+    if not sides.numel():
+        return as_vector(ops.matmul(toeplitz(c, r), sides), vector)
     column = ops.concat([c, ops.flip(r[..., 1:], (-1,))], axis=-1)[..., :, None]
     if column.is_complex() or sides.is_complex():
         found = fft.ifft(fft.fft(column, dim=-2) * fft.fft(sides, p, dim=-2), dim=-2)
@@ -293,6 +295,8 @@ def solve_circulant(
             f"scipy.linalg.solve_circulant: shapes of c {list(np.shape(c))} and b "
             f"{list(np.shape(b))} are incompatible"
         )
+    if not sides.numel():
+        return ops.movedim(sides, -1, outaxis)
     spectrum = fft.fft(x)
     if singular == "lstsq" or is_known(spectrum._array):
         check_known(spectrum._array, "scipy.linalg.solve_circulant", "take singular='raise'")

@@ -8,9 +8,9 @@ import numpy as np
 
 from chainrule import linalg, ops
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import check_known
 from chainrule.errors import ArgumentError, LinAlgError, ShapeError
 from chainrule.interop import array_function
-from chainrule.interop.linalg import lstsq as numpy_lstsq
 from chainrule.linalg.rank import matrix_rank
 from chainrule.scipy.linalg.arguments import (
     TABLE,
@@ -93,8 +93,8 @@ def solve(
     if transposed:
         if x.is_complex():
             raise NotImplementedError(
-                "scipy.linalg.solve: transposed=True is not implemented for complex matrices: pass "
-                "a.T"
+                "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex "
+                "matrices: pass a.T"
             )
         x, lower = ops.matrix_transpose(x), not lower
         flipped = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
@@ -158,23 +158,29 @@ def lstsq(
     overwrite_b: bool = False,
     check_finite: bool = True,
     lapack_driver: str | None = None,
-) -> tuple[Tensor, Tensor, int, Tensor | None]:
+) -> tuple[Tensor, Tensor, Any, Tensor | None]:
     """Return the least-squares solution, the residuals, the rank and the singular values."""
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ArgumentError(f"scipy.linalg.lstsq: LAPACK driver {lapack_driver!r} is not found")
     x, y = operands("lstsq", a, b, finite=check_finite)
-    if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+    vector = y.ndim == 1
+    y = ops.reshape(y, (*y.shape, 1)) if vector else y
+    if min(x.ndim, y.ndim) < 2 or y.shape[-2] != x.shape[-2]:
         raise ShapeError(
             "scipy.linalg.lstsq: shape mismatch: expected a matrix and right sides with as many "
-            f"rows, got the shapes {list(x.shape)} and {list(y.shape)}"
+            f"rows, got the shapes {list(x.shape)} and {list(np.shape(b))}"
         )
-    cut = np.finfo(x.dtype).eps if cond is None else cond
-    solution, residuals, rank, singular = numpy_lstsq(x, y, float(cut))
+    check_known(x._array, "scipy.linalg.lstsq", "the solution is pinv(a) @ b")
+    if x.ndim > 2 and y.ndim < x.ndim:
+        y = ops.broadcast_to(y, (*x.shape[:-2], *y.shape[-2:]))
+    cut = float(np.finfo(x.dtype).eps if cond is None else cond)
+    solution, residuals, ranks, singular = linalg.lstsq(x, y, cut, driver="gelsd")
+    rank = ranks if x.ndim > 2 else int(ranks)
     if lapack_driver == "gelsy":
-        return solution, residuals[:0], rank, None
-    if y.ndim == 1 and residuals.shape == (1,):
-        residuals = ops.reshape(residuals, ())
-    return solution, residuals, rank, singular
+        return as_vector(solution, vector), residuals[:0], rank, None
+    if vector and residuals.numel():
+        residuals = ops.reshape(residuals, residuals.shape[:-1])
+    return as_vector(solution, vector), residuals, rank, singular
 
 
 def _tolerances(name: str, atol: Any, rtol: Any) -> None:
@@ -192,7 +198,8 @@ def _pinv(name: str, x: Tensor, atol: Any, rtol: Any, rank: bool, hermitian: boo
     found = linalg.pinv(x, hermitian=hermitian, atol=absolute, rtol=relative)
     if not rank:
         return found
-    return found, int(matrix_rank(x.detach(), atol=absolute, rtol=relative))
+    ranks = matrix_rank(x.detach(), atol=absolute, rtol=relative)
+    return found, ranks if x.ndim > 2 else int(ranks)
 
 
 @TABLE.function("pinv", "rule")
