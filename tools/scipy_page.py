@@ -48,6 +48,8 @@ What to know:
   that depends on the rank, raise an error.
 * Band matrices are solved as such; eigenvalues and Cholesky factors of band matrices are
   differentiated through the whole matrix.
+* LAPACK perturbs a singular Sylvester or Lyapunov equation: what it solves, and derivatives that it
+  gives (of `sqrtm` of a singular matrix), are huge there and not inf.
 * SciPy's warnings of ill-conditioned matrices are not given where a gradient is recorded.
 
 `scipy.linalg.solve(t, b)` itself can't be reached: SciPy makes an array of the tensor, which under
