@@ -268,6 +268,16 @@ RAISED: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
     (ValueError, "'i' or 'v'", lambda la: la.eig_banded(leaf(S), select="x")),
     (ValueError, "expected bands in rows", lambda la: la.eig_banded(leaf([1.0]))),
     (ValueError, "one more element", lambda la: la.eigh_tridiagonal(leaf([1.0]), [1.0])),
+    (
+        cr.LinAlgError,
+        r"eigvals: b is singular, .* of the pair \(b, a\)",
+        lambda la: la.eigvals(leaf(A), np.ones((3, 3))),
+    ),
+    (
+        ValueError,
+        "'auto', .* got 'fast'",
+        lambda la: la.eigvalsh_tridiagonal(leaf([1.0]), [], lapack_driver="fast"),
+    ),
     (TypeError, "only real arrays", lambda la: la.eigh_tridiagonal(leaf([1j, 2]), [1.0])),
     (
         cr.MissingRuleError,

@@ -15,7 +15,7 @@ from chainrule import linalg, ops
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, is_known
 from chainrule.creation import zeros
-from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.errors import ArgumentError, LinAlgError, MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of
 from chainrule.linalg.arguments import apply_lapack
 from chainrule.primitives import decompositions
@@ -182,7 +182,13 @@ def _of_pair(name: str, a: Any, b: Any, homogeneous: bool, finite: bool) -> Tens
     if b is None:
         return square(name, a, finite=finite)[0]
     x, y = square(name, a, b, finite=finite)
-    return linalg.solve(y, x)
+    try:
+        return linalg.solve(y, x)
+    except LinAlgError as error:
+        raise LinAlgError(
+            f"scipy.linalg.{name}: b is singular, so that eigenvalues are infinite, which have no "
+            "derivative: take those of the pair (b, a), which are their inverses"
+        ) from error
 
 
 @TABLE.function("eig", "rule")
@@ -298,6 +304,9 @@ def eigvals_banded(
     return values
 
 
+_TRIDIAGONAL_DRIVERS = ("auto", "stemr", "sterf", "stebz", "stev", "stevd")
+
+
 @TABLE.function("eigh_tridiagonal", "composite")
 def eigh_tridiagonal(
     d: Any,
@@ -310,6 +319,12 @@ def eigh_tridiagonal(
     lapack_driver: str = "auto",
 ) -> Any:
     """Return eigenvalues and eigenvectors of a real symmetric tridiagonal matrix."""
+    if lapack_driver not in _TRIDIAGONAL_DRIVERS:
+        kind = ArgumentError if isinstance(lapack_driver, str) else TypeError
+        raise kind(
+            "scipy.linalg.eigh_tridiagonal: expected lapack_driver to be one of "
+            f"{', '.join(map(repr, _TRIDIAGONAL_DRIVERS))}, got {lapack_driver!r}"
+        )
     diagonal, beside = operands("eigh_tridiagonal", d, e, finite=check_finite)
     if diagonal.is_complex():
         raise TypeError("scipy.linalg.eigh_tridiagonal: only real arrays are supported")
@@ -342,7 +357,9 @@ def eigvalsh_tridiagonal(
     lapack_driver: str = "auto",
 ) -> Tensor:
     """Return the eigenvalues of a real symmetric tridiagonal matrix."""
-    values: Tensor = eigh_tridiagonal(d, e, True, select, select_range, check_finite)
+    values: Tensor = eigh_tridiagonal(
+        d, e, True, select, select_range, check_finite, tol, lapack_driver
+    )
     return values
 
 
