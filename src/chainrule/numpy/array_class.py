@@ -312,16 +312,16 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         out = kwargs.get("out")
         if out is not None:
             kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        results = _in_float64(array_function, function, (), args, kwargs)
+        results = in_float64(array_function, function, (), args, kwargs)
         return as_ndarrays(results) if out is None else _written(function, out, results)
     if function is np.isscalar:
         return isinstance(args[0], Tensor) and not args[0].ndim
     if (tracked and function not in _TEXTS) or (function in NEW and not known):
-        return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
+        return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
     return as_ndarrays(function(*arrays_of(args), **arrays_of(kwargs)))
 
 
-def _in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function with NumPy's default dtype, which integers become in a quotient."""
     modes = MODES.get() or DEFAULT
     if modes.default_dtype == np.float64:
@@ -431,7 +431,7 @@ def _recorded(
     if where is True or method != "__call__":
         settings |= {} if where is True else {"where": where}
         if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
-            return _in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
+            return in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
         return array_ufunc(x, ufunc, method, *inputs, **settings)
     # Elsewhere the ufunc may have no value: it isn't computed there.
     inside = tuple([call(np.where, (where, value, 1), {}) for value in inputs])

@@ -1,5 +1,5 @@
-"""SciPy's namespaces over tensors: `special`. SciPy is imported when a function is called."""
+"""SciPy's namespaces over tensors. SciPy is imported when a function is called."""
 
-from chainrule.scipy import special
+from chainrule.scipy import special, stats
 
-__all__ = ["special"]
+__all__ = ["special", "stats"]
