@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any
 
@@ -73,9 +73,14 @@ def has_tensors(*values: Any) -> bool:
 
 
 def call_ours(function: Function, args: Any, kwargs: Any) -> Any:
-    """Call a function of tensors; its results are of the class that its operands are carried in."""
+    """Call a function of tensors; its results are of the class that its operands are carried in.
+
+    A function among the arguments gets that class, too; others compute with plain tensors.
+    """
     if not any([t.is_carried for t in tensors_in((args, kwargs))]):
         return function(*args, **kwargs)
+    if any([callable(value) for value in (*args, *kwargs.values())]):
+        return as_ndarrays(in_float64(function, *args, **kwargs))
     return as_ndarrays(in_float64(function, *_plain(args), **_plain(kwargs)))
 
 
@@ -122,7 +127,11 @@ PASSED = "it is SciPy's own here, without a derivative rule"
 
 
 def namespace(
-    title: str, library: Any, ours: Mapping[str, Any], reasons: Mapping[str, str]
+    title: str,
+    library: Any,
+    ours: Mapping[str, Any],
+    reasons: Mapping[str, str],
+    constants: Sequence[str] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a module that stands for one of SciPy's.
 
@@ -136,6 +145,8 @@ def namespace(
         Functions of tensors by name. Classes and objects stand for themselves.
     reasons : mapping of str to str
         Why functions of SciPy's have no derivative.
+    constants : sequence of str
+        Functions of SciPy's whose results are truth values or integers.
     """
 
     found: dict[str, Any] = {}
@@ -155,6 +166,8 @@ def namespace(
         scipys = getattr(library, name)
         if isinstance(scipys, type) or not callable(scipys) or not hasattr(scipys, "__code__"):
             return scipys
+        if name in constants:
+            return lambda *args, **kwargs: scipys(*arrays_of(args), **arrays_of(kwargs))
         return refused(full, scipys, reasons.get(name, PASSED))
 
     def names() -> list[str]:
