@@ -1,5 +1,5 @@
 """SciPy's namespaces over tensors. SciPy is imported when a function is called."""
 
-from chainrule.scipy import spatial, special, stats
+from chainrule.scipy import integrate, spatial, special, stats
 
-__all__ = ["spatial", "special", "stats"]
+__all__ = ["integrate", "spatial", "special", "stats"]
