@@ -79,9 +79,10 @@ def call_ours(function: Function, args: Any, kwargs: Any) -> Any:
     """
     if not any([t.is_carried for t in tensors_in((args, kwargs))]):
         return function(*args, **kwargs)
-    if any([callable(value) for value in (*args, *kwargs.values())]):
-        return as_ndarrays(in_float64(function, *args, **kwargs))
-    return as_ndarrays(in_float64(function, *_plain(args), **_plain(kwargs)))
+    if not any([callable(value) for value in (*args, *kwargs.values())]):
+        args, kwargs = _plain(args), _plain(kwargs)
+    found = in_float64(function, *args, **kwargs)
+    return found.map_parts(as_ndarrays) if hasattr(found, "map_parts") else as_ndarrays(found)
 
 
 def _plain(value: Any) -> Any:
