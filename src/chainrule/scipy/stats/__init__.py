@@ -21,10 +21,12 @@ from chainrule.scipy.stats import (
     hypothesis_tests,
     interval,
     lifetimes,
+    multivariate,
     real_line,
     samples,
 )
 from chainrule.scipy.stats.distribution import TABLE, scipy_stats
+from chainrule.scipy.stats.kde import GaussianKDE
 from chainrule.scipy.tensor_functions import namespace
 
 FAMILIES = (real_line, half_line, lifetimes, interval, counts)
@@ -77,6 +79,12 @@ _REASONS = {
 __getattr__, __dir__ = namespace(
     __name__,
     scipy_stats,
-    {**TABLE, **_functions(samples, _SAMPLES), **_functions(hypothesis_tests, _TESTS)},
+    {
+        **TABLE,
+        **multivariate.TABLE,
+        "gaussian_kde": GaussianKDE,
+        **_functions(samples, _SAMPLES),
+        **_functions(hypothesis_tests, _TESTS),
+    },
     _REASONS,
 )
