@@ -96,6 +96,9 @@ def test_a_metric_may_be_a_function() -> None:
 
     found = cr.grad(lambda a: cr.scipy.spatial.distance.pdist(a, lambda u, v: (u - v).max()).sum())
     assert type(found(A)) is np.ndarray
+    for named in (cr.scipy.spatial.distance.seuclidean, scipy_distance.seuclidean):
+        found = cr.scipy.spatial.distance.pdist(cr.tensor(A), named)
+        np.testing.assert_allclose(found.numpy(), scipy_distance.pdist(A, "seuclidean"))
 
     for name, sets in (("cdist", (A, B)), ("pdist", (A,))):
         found = getattr(cr.scipy.spatial.distance, name)(*map(cr.tensor, sets), metric)
@@ -156,7 +159,9 @@ def test_what_compares_truth_values() -> None:
 
 def test_wrong_calls_say_how_they_are_right() -> None:
     distance, u = cr.scipy.spatial.distance, cr.tensor(U)
-    with pytest.raises(cr.ShapeError, match=r"euclidean: expected two vectors .* \[4\] and \[3\]"):
+    with pytest.raises(cr.ShapeError, match=r"euclidean: Input vector should be 1-D.* and \[3\]"):
+        cr.ShapeError, match=r"euclidean: Input vector should be 1-D.* \[4\] and \[3\]"
+    ):
         distance.euclidean(u, U[:3])
     with pytest.raises(cr.ShapeError, match=r"cdist: expected a matrix .* \[\[4\], \[3, 4\]\]"):
         distance.cdist(u, B)

@@ -175,8 +175,8 @@ def _vectors(name: str, u: Any, v: Any, *more: Any) -> list[Any]:
     u, v, *rest = floats(name, u, v, *present)
     if u.ndim != 1 or u.shape != v.shape:
         raise ShapeError(
-            f"{name}: expected two vectors of one length, got shapes {list(u.shape)} and "
-            f"{list(v.shape)}"
+            f"{name}: Input vector should be 1-D, and both of one length: got shapes "
+            f"{list(u.shape)} and {list(v.shape)}"
         )
     found = iter(rest)
     return [u, v, *[None if value is None else next(found) for value in more]]
@@ -239,11 +239,19 @@ def _rows(name: str, *sets: Any) -> list[Tensor]:
     return found
 
 
+def _name_of(metric: Any) -> Any:
+    """Return the name of one of SciPy's functions or ours, other metrics as they are."""
+    if getattr(metric, "__module__", "") in ("scipy.spatial.distance", __name__):
+        return metric.__name__
+    return metric
+
+
 def _metric_of(name: str, metric: Any, sets: list[Tensor], settings: dict[str, Any]) -> Any:
     """Return a metric of the last axis with its settings, or None if SciPy has to compute it."""
     out = settings.pop("out", None)
     if out is not None:
         raise TypeError(f"{name} of tensors takes no out: use the result")
+    metric = _name_of(metric)
     if callable(metric):
         return lambda u, v: metric(u, v, **settings)
     label = str(metric).lower()
@@ -276,7 +284,7 @@ def _cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kw
     found = _metric_of("cdist", metric, [a, b], {**kwargs, "out": out})
     if found is None:
         return _of_scipy("cdist", metric, (a, b), kwargs)
-    if callable(metric):
+    if callable(_name_of(metric)):
         return ops.stack([ops.stack([tensor_of(found(u, v)) for v in b]) for u in a])
     return found(a[:, None, :], b[None, :, :])
 
@@ -288,7 +296,7 @@ def _pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any)
     if found is None:
         return _of_scipy("pdist", metric, (x,), kwargs)
     i, j = np.triu_indices(x.shape[0], 1)
-    if callable(metric):
+    if callable(_name_of(metric)):
         rows = list(x)
         return ops.stack([tensor_of(found(rows[p], rows[q])) for p, q in zip(i, j, strict=True)])
     return found(x[i], x[j])
@@ -335,6 +343,11 @@ def _directed_hausdorff(u: Any, v: Any, rng: Any = 0) -> Any:
     return _minkowski(u[i], v[j]), i, j
 
 
+def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
 _TRUTHS = "it compares truth values"
 _NUMBERS = ("is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y")
 
@@ -349,11 +362,11 @@ __getattr__, __dir__ = namespace(
                 "sqeuclidean",
             )
         },
-        "correlation": _correlation_distance,
-        "jensenshannon": _jensenshannon_distance,
-        "mahalanobis": _mahalanobis_distance,
-        "minkowski": _minkowski_distance,
-        "seuclidean": _seuclidean_distance,
+        "correlation": _named("correlation", _correlation_distance),
+        "jensenshannon": _named("jensenshannon", _jensenshannon_distance),
+        "mahalanobis": _named("mahalanobis", _mahalanobis_distance),
+        "minkowski": _named("minkowski", _minkowski_distance),
+        "seuclidean": _named("seuclidean", _seuclidean_distance),
         "cdist": _cdist,
         "pdist": _pdist,
         "squareform": _squareform,

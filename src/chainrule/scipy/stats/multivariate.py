@@ -15,7 +15,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
 from chainrule.interop.operands import arrays_of, is_tracked
 from chainrule.interrupts import errstate
 from chainrule.linalg import cholesky, solve_triangular
@@ -185,7 +185,7 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
         squares, logdet = _square_and_logdet(deviation, matrix)
         return -0.5 * (squares + logdet + dim * _LOG_2PI)
     if is_tracked(matrix):
-        raise AutogradError(
+        raise MissingRuleError(
             "multivariate_normal: with allow_singular=True it has no derivative with respect to "
             "cov: add a small multiple of the identity to cov in its place"
         )

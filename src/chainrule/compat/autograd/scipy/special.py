@@ -9,7 +9,6 @@ from typing import Any
 import scipy.special as _scipy
 
 import chainrule.compat.autograd.numpy as np
-from chainrule.compat.autograd.scipy.partial_derivatives import from_partials
 from chainrule.compat.autograd.tracer import isbox, notrace_primitive
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.special import logsumexp as _logsumexp
@@ -30,7 +29,6 @@ def __getattr__(name: str) -> Any:
 
 
 gammasgn: Callable[..., Any] = notrace_primitive(_scipy.gammasgn)
-rgamma = from_partials(_scipy.rgamma, "x", [lambda ans, x: -_scipy.psi(x) * ans])
 
 
 def polygamma(n: Any, x: Any) -> Any:
