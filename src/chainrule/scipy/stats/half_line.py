@@ -13,7 +13,9 @@ from chainrule import ops
 from chainrule.scipy.stats.distribution import describe
 from chainrule.scipy.stats.ratios import (
     SQRT_2PI_LOG,
+    by_size,
     finite_if,
+    log1p_square,
     log_norm_pdf,
     sp,
 )
@@ -46,7 +48,21 @@ def _gamma_log_density(x: Any, a: Any) -> Any:
 
 
 def _gamma_entropy(a: Any) -> Any:
-    return sp.psi(a) * (1 - a) + a + sp.gammaln(a)
+    def large(a: Any) -> Any:
+        u = 1 / a
+        series = u * (1 / 3 + u * (1 / 12 + u * (1 / 90 - u / 120)))
+        return SQRT_2PI_LOG + 0.5 + 0.5 * ops.log(a) - series
+
+    return by_size(a, 500.0, lambda a: sp.psi(a) * (1 - a) + a + sp.gammaln(a), large)
+
+
+def _invgamma_entropy(a: Any) -> Any:
+    def large(a: Any) -> Any:
+        u = 1 / a
+        series = u * (2 / 3 + u * (1 / 12 - u * (1 / 90 + u / 120)))
+        return SQRT_2PI_LOG + 0.5 - 1.5 * ops.log(a) + series
+
+    return by_size(a, 500.0, lambda a: a - (a + 1) * sp.psi(a) + sp.gammaln(a), large)
 
 
 gamma = describe(
@@ -107,7 +123,7 @@ invgamma = describe(
     isf=lambda q, a: 1 / sp.gammaincinv(a, q),
     mean=lambda a: finite_if(a > 1, lambda a: 1 / (a - 1), a, safe=2.0),
     var=lambda a: finite_if(a > 2, lambda a: 1 / ((a - 1) ** 2 * (a - 2)), a, safe=3.0),
-    entropy=lambda a: a - (a + 1) * sp.psi(a) + sp.gammaln(a),
+    entropy=_invgamma_entropy,
 )
 
 
@@ -135,7 +151,7 @@ gengamma = describe(
     sf=_gengamma_sf,
     ppf=lambda q, a, c: ops.where(c > 0, sp.gammaincinv(a, q), sp.gammainccinv(a, q)) ** (1 / c),
     isf=lambda q, a, c: ops.where(c > 0, sp.gammainccinv(a, q), sp.gammaincinv(a, q)) ** (1 / c),
-    entropy=lambda a, c: a * (1 - sp.psi(a)) + sp.psi(a) / c + sp.gammaln(a) - ops.log(ops.abs(c)),
+    entropy=lambda a, c: _gamma_entropy(a) + sp.psi(a) * (1 / c - 1) - ops.log(ops.abs(c)),
 )
 
 rayleigh = describe(
@@ -213,12 +229,16 @@ f = describe(
 )
 
 
-def _over_next(x: Any) -> Any:
-    return x / (1 + x)
+def _by_half(x: Any, lower: Any, upper: Any, a: Any, b: Any) -> Any:
+    """Return I at x/(1 + x), or its complement at 1/(1 + x) where this is the smaller one."""
+    large = x > 1
+    left, right = ops.where(large, 1.0, x), ops.where(large, x, 1.0)
+    return ops.where(large, upper(b, a, 1 / (1 + right)), lower(a, b, left / (1 + left)))
 
 
-def _odds(p: Any) -> Any:
-    return p / (1 - p)
+def _prime_quantile(p: Any, rest: Any) -> Any:
+    """Return the odds p/(1 - p), given p and 1 - p with all of their digits."""
+    return p / rest
 
 
 betaprime = describe(
@@ -226,9 +246,10 @@ betaprime = describe(
     "a b",
     lambda x, a, b: sp.xlogy(a - 1, x) - sp.xlog1py(a + b, x) - sp.betaln(a, b),
     support=_POSITIVE,
-    cdf=lambda x, a, b: sp.betainc(a, b, _over_next(x)),
-    sf=lambda x, a, b: sp.betainc(b, a, 1 / (1 + x)),
-    ppf=lambda q, a, b: _odds(sp.betaincinv(a, b, q)),
+    cdf=lambda x, a, b: _by_half(x, sp.betainc, sp.betaincc, a, b),
+    sf=lambda x, a, b: _by_half(x, sp.betaincc, sp.betainc, a, b),
+    ppf=lambda q, a, b: _prime_quantile(sp.betaincinv(a, b, q), sp.betainccinv(b, a, q)),
+    isf=lambda q, a, b: _prime_quantile(sp.betainccinv(a, b, q), sp.betaincinv(b, a, q)),
     mean=lambda a, b: finite_if(b > 1, lambda a, b: a / (b - 1), a, b, safe=2.0),
 )
 
@@ -273,7 +294,7 @@ halfnorm = describe(
 halfcauchy = describe(
     "halfcauchy",
     "",
-    lambda x: math.log(2 / math.pi) - ops.log1p(x * x),
+    lambda x: math.log(2 / math.pi) - log1p_square(x),
     support=_POSITIVE,
     cdf=lambda x: 2 / math.pi * ops.atan(x),
     sf=lambda x: 2 / math.pi * ops.atan2(1.0, x),
@@ -292,7 +313,7 @@ halflogistic = describe(
     cdf=lambda x: ops.tanh(x / 2),
     sf=lambda x: 2 * sp.expit(-x),
     ppf=lambda q: 2 * ops.atanh(q),
-    isf=lambda q: ops.log((2 - q) / q),
+    isf=lambda q: ops.where(q < 0.5, -sp.logit(q / 2), 2 * ops.atanh(1 - q)),
     mean=2 * _LOG_2,
     var=math.pi**2 / 3 - (2 * _LOG_2) ** 2,
     entropy=2 - _LOG_2,
@@ -333,7 +354,7 @@ def _inverse_normal_logsf(x: Any, mu: Any) -> Any:
 invgauss = describe(
     "invgauss",
     "mu",
-    lambda x, mu: -SQRT_2PI_LOG - 1.5 * ops.log(x) - ops.square((x - mu) / mu) / (2 * x),
+    lambda x, mu: -SQRT_2PI_LOG - 1.5 * ops.log(x) - ops.square(x / mu - 1) / (2 * x),
     support=_POSITIVE,
     is_open=True,
     valid=lambda mu: mu >= 0,

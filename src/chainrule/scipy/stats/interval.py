@@ -206,7 +206,9 @@ truncexpon = describe(
     lambda x, b: -x - ops.log(-ops.expm1(-b)),
     support=lambda b: (0.0, b),
     cdf=lambda x, b: ops.expm1(-x) / ops.expm1(-b),
+    sf=lambda x, b: ops.exp(-x) * ops.expm1(x - b) / ops.expm1(-b),
     ppf=lambda q, b: -ops.log1p(q * ops.expm1(-b)),
+    isf=lambda q, b: -ops.log(ops.exp(-b) - q * ops.expm1(-b)),
     mean=lambda b: 1 - b / ops.expm1(b),
     entropy=lambda b: ops.log(ops.expm1(b)) + (1 + ops.exp(b) * (b - 1)) / -ops.expm1(b),
 )

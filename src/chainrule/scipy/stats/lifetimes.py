@@ -51,8 +51,7 @@ weibull_max = describe(
 
 def _exponweib_log_density(x: Any, a: Any, c: Any) -> Any:
     power = x**c
-    log = log_complement(-power)
-    return ops.log(a * c) + (a - 1) * log - power + sp.xlogy(c - 1, x)
+    return ops.log(a * c) + sp.xlogy(a - 1, -ops.expm1(-power)) - power + sp.xlogy(c - 1, x)
 
 
 exponweib = describe(
@@ -60,7 +59,6 @@ exponweib = describe(
     "a c",
     _exponweib_log_density,
     support=_POSITIVE,
-    is_open=True,
     logcdf=lambda x, a, c: a * log_complement(-(x**c)),
     ppf=lambda q, a, c: (-ops.log1p(-(q ** (1 / a)))) ** (1 / c),
     isf=lambda q, a, c: (-ops.log(-ops.expm1(ops.log1p(-q) / a))) ** (1 / c),
@@ -120,10 +118,18 @@ def _genpareto_logsf(x: Any, c: Any) -> Any:
     return -x * log_one_plus(c * x)
 
 
+def _genpareto_log_density(x: Any, c: Any) -> Any:
+    z = c * x
+    near = ops.abs(z) < 0.5
+    inner = -(c + 1) * x * log_one_plus(ops.where(near, z, 0.0))
+    outer = -sp.xlog1py(c + 1, ops.where(near, 1.0, z)) / ops.where(near, 1.0, c)
+    return ops.where(near, inner, outer)
+
+
 genpareto = describe(
     "genpareto",
     "c",
-    lambda x, c: _genpareto_logsf(x, c) - ops.log1p(c * x),
+    _genpareto_log_density,
     support=_genpareto_support,
     valid=ops.isfinite,
     logsf=_genpareto_logsf,
@@ -169,12 +175,20 @@ burr12 = describe(
     isf=lambda q, c, d: ops.expm1(-ops.log(q) / d) ** (1 / c),
 )
 
+
+def _burr_log_density(x: Any, c: Any, d: Any) -> Any:
+    small = x < 1
+    left, right = ops.where(small, x, 0.5), ops.where(small, 2.0, x)
+    below = sp.xlogy(c * d - 1, left) - (d + 1) * ops.log1p(left**c)
+    above = -(c + 1) * ops.log(right) - (d + 1) * ops.log1p(right ** (-c))
+    return ops.log(c * d) + ops.where(small, below, above)
+
+
 burr = describe(
     "burr",
     "c d",
-    lambda x, c, d: ops.log(c * d) - (c + 1) * ops.log(x) - (d + 1) * ops.log1p(x ** (-c)),
+    _burr_log_density,
     support=_POSITIVE,
-    is_open=True,
     logcdf=lambda x, c, d: -d * ops.log1p(x ** (-c)),
     ppf=lambda q, c, d: ops.expm1(-ops.log(q) / d) ** (-1 / c),
     isf=lambda q, c, d: ops.expm1(-ops.log1p(-q) / d) ** (-1 / c),

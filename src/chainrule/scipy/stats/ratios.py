@@ -24,6 +24,21 @@ def log_norm_pdf(x: Any) -> Any:
     return -0.5 * (x * x) - SQRT_2PI_LOG
 
 
+def log1p_square(x: Any) -> Any:
+    """Return log(1 + x²), for x whose square overflows, too."""
+    large = ops.abs(x) > 1e8
+    near = ops.where(large, 0.0, x)
+    far = ops.where(large, ops.abs(x), 1.0)
+    return ops.where(large, 2 * ops.log(far), ops.log1p(near * near))
+
+
+def by_size(x: Any, least: float, small: Any, large: Any) -> Any:
+    """Return ``small(x)`` for x up to a bound, and its asymptotic series ``large(x)`` above."""
+    is_large = x > least
+    low, high = ops.where(is_large, least, x), ops.where(is_large, x, 2 * least)
+    return ops.where(is_large, large(high), small(low))
+
+
 def log_one_plus(z: Any) -> Any:
     """Return log(1 + z)/z, smooth at 0."""
     small = ops.abs(z) < _SERIES_BELOW

@@ -10,7 +10,14 @@ from typing import Any
 
 from chainrule import ops
 from chainrule.scipy.stats.distribution import describe
-from chainrule.scipy.stats.ratios import SQRT_2PI_LOG, log_norm_pdf, log_one_plus, sp
+from chainrule.scipy.stats.ratios import (
+    SQRT_2PI_LOG,
+    by_size,
+    log1p_square,
+    log_norm_pdf,
+    log_one_plus,
+    sp,
+)
 from chainrule.special import polygamma
 
 EULER = 0.5772156649015329
@@ -56,13 +63,20 @@ def _t_var(df: Any) -> Any:
 
 
 def _t_entropy(df: Any) -> Any:
-    is_normal = ops.isinf(df)
-    df = ops.where(is_normal, 1.0, df)
-    half, next_half = df / 2, (df + 1) / 2
-    finite = (
-        next_half * (sp.psi(next_half) - sp.psi(half)) + 0.5 * ops.log(df) + sp.betaln(half, 0.5)
-    )
-    return ops.where(is_normal, SQRT_2PI_LOG + 0.5, finite)
+    def small(df: Any) -> Any:
+        half, next_half = df / 2, (df + 1) / 2
+        return (
+            next_half * (sp.psi(next_half) - sp.psi(half))
+            + 0.5 * ops.log(df)
+            + sp.betaln(half, 0.5)
+        )
+
+    def large(df: Any) -> Any:
+        u = 1 / df
+        series = u * (1 + u * (1 / 4 - u * (1 / 6 + u * (1 / 8 - u * (3 / 10 + u / 4)))))
+        return SQRT_2PI_LOG + 0.5 + series
+
+    return by_size(df, 1000.0, small, large)
 
 
 t = describe(
@@ -82,13 +96,15 @@ t = describe(
 def _cauchy_ppf(q: Any) -> Any:
     central = ops.abs(q - 0.5) < 0.25
     angle = math.pi * q
-    return ops.where(central, ops.tan(angle - math.pi / 2), -1 / ops.tan(angle))
+    upper = q > 0.5
+    outer = 1 / ops.tan(math.pi * ops.where(upper, 1 - q, q))
+    return ops.where(central, ops.tan(angle - math.pi / 2), ops.where(upper, outer, -outer))
 
 
 cauchy = describe(
     "cauchy",
     "",
-    lambda x: -_LOG_PI - ops.log1p(x * x),
+    lambda x: -_LOG_PI - log1p_square(x),
     cdf=lambda x: ops.atan2(1.0, -x) / math.pi,
     sf=lambda x: ops.atan2(1.0, x) / math.pi,
     ppf=_cauchy_ppf,
@@ -270,17 +286,48 @@ genextreme = describe(
     isf=lambda q, c: _of_reduced(-ops.log(-ops.log1p(-q)), c),
 )
 
+_LEAST = -700.0
+"""Up to this x, exp(x) may underflow: P(c, u) is uᶜ/Γ(c + 1) there (DLMF 8.7.1)."""
+
+
+def _loggamma_logcdf(x: Any, c: Any) -> Any:
+    tiny = x < _LEAST
+    first = c * ops.where(tiny, x, 0.0) - sp.gammaln(c + 1)
+    exact = ops.log(sp.gammainc(c, ops.exp(ops.where(tiny, 0.0, x))))
+    return ops.where(tiny, first, exact)
+
+
+def _loggamma_sf(x: Any, c: Any) -> Any:
+    tiny = x < _LEAST
+    first = -ops.expm1(c * ops.where(tiny, x, 0.0) - sp.gammaln(c + 1))
+    return ops.where(tiny, first, sp.gammaincc(c, ops.exp(ops.where(tiny, 0.0, x))))
+
+
+def _loggamma_quantile(inverse: Any, log_p: Any, c: Any) -> Any:
+    first = (log_p + sp.gammaln(c + 1)) / c
+    tiny = first < _LEAST
+    return ops.where(tiny, first, ops.log(ops.where(tiny, 1.0, inverse)))
+
+
+def _loggamma_entropy(c: Any) -> Any:
+    def large(c: Any) -> Any:
+        u = 1 / c
+        return SQRT_2PI_LOG + 0.5 - 0.5 * ops.log(c) + u * (1 / 6 - u * u * (1 / 90 - u * u / 210))
+
+    return by_size(c, 200.0, lambda c: sp.gammaln(c) - c * sp.psi(c) + c, large)
+
+
 loggamma = describe(
     "loggamma",
     "c",
     lambda x, c: c * x - ops.exp(x) - sp.gammaln(c),
-    cdf=lambda x, c: sp.gammainc(c, ops.exp(x)),
-    sf=lambda x, c: sp.gammaincc(c, ops.exp(x)),
-    ppf=lambda q, c: ops.log(sp.gammaincinv(c, q)),
-    isf=lambda q, c: ops.log(sp.gammainccinv(c, q)),
+    logcdf=_loggamma_logcdf,
+    sf=_loggamma_sf,
+    ppf=lambda q, c: _loggamma_quantile(sp.gammaincinv(c, q), ops.log(q), c),
+    isf=lambda q, c: _loggamma_quantile(sp.gammainccinv(c, q), ops.log1p(-q), c),
     mean=sp.psi,
     var=lambda c: polygamma(1, c),
-    entropy=lambda c: sp.gammaln(c) - c * sp.psi(c) + c,
+    entropy=_loggamma_entropy,
 )
 
 moyal = describe(
