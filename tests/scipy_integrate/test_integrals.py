@@ -71,7 +71,7 @@ def test_a_step_may_be_a_tensor() -> None:
 
 def test_wrong_samples() -> None:
     integrate, y = cr.scipy.integrate, cr.tensor([1.0, 2.0, 3.0, 4.0])
-    with pytest.raises(cr.ShapeError, match="simpson: expected as many x as y along the axis"):
+    with pytest.raises(cr.ShapeError, match="simpson: shape of `x` must be the same as `y` or 1-D"):
         integrate.simpson(y, x=[0.0, 1.0])
     with pytest.raises(cr.ShapeError, match=r"romb: Number of samples must be one plus a .* got 4"):
         integrate.romb(y)
@@ -79,8 +79,11 @@ def test_wrong_samples() -> None:
         integrate.cumulative_simpson(y, x=[0.0, 2.0, 1.0, 3.0])
     with pytest.raises(cr.ArgumentError, match="`initial` must be `None` or `0`"):
         integrate.cumulative_trapezoid(y, initial=1.0)
-    with pytest.raises(cr.ShapeError, match="simpson: expected at least one point"):
+    with pytest.raises(cr.ShapeError, match="simpson: At least one point is required"):
         integrate.simpson(y[:0])
+    assert integrate.simpson(y, x=[0.0, 0.0, 1.0, 1.0]).item() == pytest.approx(
+        scipy_integrate.simpson(y.numpy(), x=[0.0, 0.0, 1.0, 1.0])
+    )
     with pytest.raises(TypeError, match="romb of tensors takes no show"):
         integrate.romb(y, show=True)
 
@@ -175,8 +178,7 @@ def test_several_variables() -> None:
     assert (value, error) == pytest.approx(
         scipy_integrate.nquad(lambda x, y: x * y, [[0, 1], [0, 2]])
     )
-    with pytest.raises(TypeError, match="nquad: full_output is not available"):
-        integrate.nquad(np.sin, [[0, 1]], full_output=True)
+    assert len(integrate.nquad(np.sin, [[0, 1]], full_output=True)) == 3
 
 
 @pytest.mark.thorough

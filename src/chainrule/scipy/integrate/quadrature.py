@@ -276,6 +276,8 @@ def quad(
     >>> cr.autograd_grad(total, rate)[0]
     tensor(-0.2500, dtype=float64)
     """
+    if not callable(func) or type(func).__module__ in _FOREIGN:
+        return scipy_integrate.quad(func, a, b, args, full_output, **options)
     args = args if isinstance(args, tuple) else (args,)
     limits = (_constant("quad", a), _constant("quad", b))
     kept = _Values(func, args)
@@ -293,6 +295,10 @@ def quad(
     else:
         value = tensor_of(np.float64(value))
     return (value, *result[1:])
+
+
+_FOREIGN = ("ctypes", "_ctypes", "scipy._lib._ccallback")
+"""Modules of callables that are compiled functions."""
 
 
 class _Values:
@@ -324,6 +330,8 @@ def quad_vec(
 
     Derivatives are those of `quad`.
     """
+    if options.get("workers", 1) != 1:  # which pickle the function, for other processes
+        return scipy_integrate.quad_vec(f, a, b, *rest, full_output=full_output, **options)
     args = options.pop("args", ())
     args = args if isinstance(args, tuple) else (args,)
     limits = (_constant("quad_vec", a), _constant("quad_vec", b))
@@ -355,8 +363,8 @@ def nquad(
     The limits of a variable may be functions of those after it, as in SciPy. Derivatives are those
     of `quad`, which is called for one variable within the other.
     """
-    if full_output:
-        raise TypeError("nquad: full_output is not available: call scipy.integrate.nquad")
+    if full_output or not callable(func) or type(func).__module__ in _FOREIGN:
+        return scipy_integrate.nquad(func, ranges, args, opts, full_output)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     count = len(ranges)
     errors = [0.0]

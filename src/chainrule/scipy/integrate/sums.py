@@ -28,7 +28,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Tensor, Any
     x = x if x.ndim == 1 else ops.movedim(x, axis, -1)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
-            f"{name}: expected as many x as y along the axis, got shapes {list(x.shape)} and "
+            f"{name}: shape of `x` must be the same as `y` or 1-D: got {list(x.shape)} and "
             f"{list(y.shape)} with the axis last"
         )
     return y, x[..., 1:] - x[..., :-1], False
@@ -36,7 +36,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Tensor, Any
 
 def _check_count(name: str, y: Tensor) -> None:
     if y.shape[-1] == 0:
-        raise ShapeError(f"{name}: expected at least one point along the axis, got none")
+        raise ShapeError(f"{name}: At least one point is required along `axis`, got none")
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -62,14 +62,21 @@ def cumulative_trapezoid(
     return ops.movedim(found, -1, axis)
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    """Return x/y, and 0 for an interval without length, as SciPy does."""
+    zero = y == 0
+    return ops.where(zero, 0.0, x / ops.where(zero, 1.0, y))
+
+
 def _simpson_pairs(y: Tensor, step: Any, even: bool) -> Any:
     """Return the integral over an even number of intervals."""
     y0, y1, y2 = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
     if even:
         return ops.sum(y0 + 4 * y1 + y2, dim=-1) * (step / 3)
     h0, h1 = step[..., ::2], step[..., 1::2]
-    total, ratio = h0 + h1, h0 / h1
-    parts = y0 * (2 - 1 / ratio) + y1 * (total * (total / (h0 * h1))) + y2 * (2 - ratio)
+    total = h0 + h1
+    middle = total * _quotient(total, h0 * h1)
+    parts = y0 * (2 - _quotient(h1, h0)) + y1 * middle + y2 * (2 - _quotient(h0, h1))
     return ops.sum(total / 6 * parts, dim=-1)
 
 
@@ -89,9 +96,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         return h1 * (y[..., 0] + y[..., 1]) / 2
     h0 = step if even else step[..., -2]
     inner = _simpson_pairs(y[..., :-1], step if even else step[..., :-1], even)
-    alpha = (2 * h1 * h1 + 3 * h0 * h1) / (6 * (h1 + h0))
-    beta = (h1 * h1 + 3 * h0 * h1) / (6 * h0)
-    eta = h1 * h1 * h1 / (6 * h0 * (h0 + h1))
+    alpha = _quotient(2 * h1 * h1 + 3 * h0 * h1, 6 * (h1 + h0))
+    beta = _quotient(h1 * h1 + 3 * h0 * h1, 6 * h0)
+    eta = _quotient(h1 * h1 * h1, 6 * h0 * (h0 + h1))
     return inner + alpha * y[..., -1] + beta * y[..., -2] - eta * y[..., -3]
 
 

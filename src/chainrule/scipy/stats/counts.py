@@ -58,8 +58,8 @@ binom = describe(
     valid=lambda n, p: ops.logical_and(_is_count(n), _is_probability(p)),
     discrete=True,
     counts="n",
-    cdf=lambda k, n, p: sp.bdtr(k, n, p),
-    sf=lambda k, n, p: sp.bdtrc(k, n, p),
+    cdf=lambda k, n, p: sp.betaincc(k + 1, n - k, p),
+    sf=lambda k, n, p: sp.betainc(k + 1, n - k, p),
     mean=lambda n, p: n * p,
     var=lambda n, p: n * p * (1 - p),
 )
