@@ -7,7 +7,7 @@ differentiable is in `docs/stats.md`.
 >>> import chainrule as cr
 >>> data = np.array([1.0, 2.0, 4.0])
 >>> cr.grad(lambda a: cr.scipy.stats.gamma.logpdf(data, a, scale=2.0).sum())(1.5)
--0.1090...
+-0.1094...
 """
 
 from __future__ import annotations

@@ -141,10 +141,17 @@ def _gengamma_sf(x: Any, a: Any, c: Any) -> Any:
     return ops.where(c > 0, sp.gammaincc(a, u), sp.gammainc(a, u))
 
 
+def _gengamma_log_density(x: Any, a: Any, c: Any) -> Any:
+    at_zero = ops.logical_and(x == 0, c < 0)  # where the density of an inverse vanishes
+    x = ops.where(at_zero, 1.0, x)
+    found = ops.log(ops.abs(c)) + sp.xlogy(c * a - 1, x) - x**c - sp.gammaln(a)
+    return ops.where(at_zero, -_INF, found)
+
+
 gengamma = describe(
     "gengamma",
     "a c",
-    lambda x, a, c: ops.log(ops.abs(c)) + sp.xlogy(c * a - 1, x) - x**c - sp.gammaln(a),
+    _gengamma_log_density,
     support=_POSITIVE,
     valid=_gengamma_valid,
     cdf=_gengamma_cdf,

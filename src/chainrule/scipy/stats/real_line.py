@@ -322,6 +322,7 @@ loggamma = describe(
     "c",
     lambda x, c: c * x - ops.exp(x) - sp.gammaln(c),
     logcdf=_loggamma_logcdf,
+    cdf=lambda x, c: ops.exp(_loggamma_logcdf(x, c)),
     sf=_loggamma_sf,
     ppf=lambda q, c: _loggamma_quantile(sp.gammaincinv(c, q), ops.log(q), c),
     isf=lambda q, c: _loggamma_quantile(sp.gammainccinv(c, q), ops.log1p(-q), c),
