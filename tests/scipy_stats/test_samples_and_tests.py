@@ -154,6 +154,21 @@ def test_results_have_scipys_names_and_classes() -> None:
     assert type(cr.grad(lambda x: cr.scipy.stats.skew(x).sum())(X)) is np.ndarray
 
 
+def test_samples_far_from_zero_or_tiny() -> None:
+    """Squares of them overflow, underflow or cancel, in SciPy as here if nothing is done."""
+    stats = cr.scipy.stats
+    for scale in (1e-160, 1e160):
+        found = stats.pearsonr(cr.tensor(U * scale), U[::-1] + W)
+        assert found.statistic.item() == pytest.approx(scipy_stats.pearsonr(U, U[::-1] + W)[0])
+    groups = [X[:, 0] + 1e12, X[:, 1] + 1e12]
+    found = stats.f_oneway(*map(cr.tensor, groups))
+    assert found.statistic.item() == pytest.approx(scipy_stats.f_oneway(*groups).statistic, 1e-9)
+    endless = stats.ttest_1samp(cr.tensor([1.0, 2.0, np.inf]), 0.0)
+    assert np.isnan(endless.statistic.item())
+    level = stats.linregress(cr.tensor([0.0, 1.0, 2.0]), [3.0, 3.0, 3.0])
+    assert (level.rvalue.item(), level.pvalue.item()) == (0.0, 1.0)
+
+
 def test_constant_data_gives_nan_as_scipys() -> None:
     constant = cr.tensor([2.0, 2.0, 2.0], dtype=cr.float64)
     for name in ("skew", "kurtosis", "zscore"):
@@ -183,6 +198,8 @@ def test_wrong_calls_say_how_they_are_right() -> None:
         stats.yeojohnson(x)
     with pytest.raises(cr.ArgumentError, match="ttest_ind of tensors takes neither trim nor"):
         stats.ttest_ind(x, V, trim=0.1)
+    with pytest.raises(ValueError, match="must equal 1"):
+        stats.ttest_1samp(cr.tensor(X), np.ones((5, 3)))
     with pytest.raises(cr.ArgumentError, match="pearsonr of tensors takes no method"):
         stats.pearsonr(x, W, method=scipy_stats.PermutationMethod())
     with pytest.raises(cr.ShapeError, match=r"pearsonr: expected samples of one length.* 7 and 5"):

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
@@ -53,6 +55,12 @@ class _Linregress(LinregressResult):
         return made
 
 
+def _constant(like: Tensor, value: Any) -> Tensor:
+    """Return a number, or numbers that broadcast, in the shape and the dtype of a tensor."""
+    number = np.asarray(value, like.dtype)
+    return ops.broadcast_to(number, np.broadcast_shapes(like.shape, number.shape))
+
+
 # --- p-values -------------------------------------------------------------------------------------
 
 
@@ -67,7 +75,7 @@ def _student_pvalue(t: Any, df: Any, alternative: str) -> Any:
 
 
 def _of_student(t: Any, df: Any, alternative: str, keep: Callable[[Any], Any]) -> Any:
-    df = df if isinstance(df, Tensor) else 0 * t.detach() + float(df)
+    df = df if isinstance(df, Tensor) else _constant(t, df)
     made = SignificanceResult(keep(t), keep(_student_pvalue(t, df, alternative)))
     made.df = keep(df)
     return made
@@ -87,6 +95,8 @@ def ttest_1samp(
     """Return Student's t for the mean of a sample, and its p-value."""
     x, popmean = floats("ttest_1samp", a, popmean)
     if popmean.ndim and axis is not None and popmean.ndim == x.ndim:
+        if popmean.shape[axis] != 1:
+            raise ValueError("`popmean.shape[axis]` must equal 1.")
         popmean = ops.squeeze(popmean, axis)
     values = with_axis_last(checked("ttest_1samp", x, nan_policy), axis)
     count = values.shape[-1]
@@ -137,16 +147,21 @@ def ttest_ind_from_stats(
     equal_var: bool = True, alternative: str = "two-sided",
 ) -> Any:  # fmt: skip
     """Return Student's t for two means, given deviations and numbers of observations."""
-    m1, s1, m2, s2 = floats("ttest_ind_from_stats", mean1, std1, mean2, std2)
-    t, df = _two_means(m1, ops.square(s1), nobs1, m2, ops.square(s2), nobs2, equal_var)
-    df = df if isinstance(df, Tensor) else 0 * t.detach() + float(df)
+    m1, s1, n1, m2, s2, n2 = floats("ttest_ind_from_stats", mean1, std1, nobs1, mean2, std2, nobs2)
+    t, df = _two_means(m1, ops.square(s1), n1, m2, ops.square(s2), n2, equal_var)
+    df = df if isinstance(df, Tensor) else _constant(t, df)
     return SignificanceResult(t, _student_pvalue(t, df, alternative))
 
 
 # --- correlation ----------------------------------------------------------------------------------
 
 
-def _of_pairs(name: str, x: Any, y: Any, axis: Axis) -> Any:
+def _largest(part: Any) -> Any:
+    largest = ops.amax(ops.abs(part.detach()), dim=-1, keepdim=True)
+    return ops.where(largest == 0, 1.0, largest)
+
+
+def _of_pairs(name: str, x: Any, y: Any, axis: Axis, scaled: bool = False) -> Any:
     """Return means and mean squares of two samples, the latter about the means."""
     x, y = floats(name, x, y)
     x, y = with_axis_last(x, axis), with_axis_last(y, axis)
@@ -157,6 +172,8 @@ def _of_pairs(name: str, x: Any, y: Any, axis: Axis) -> Any:
         )
     mean_x, mean_y = ops.mean(x, dim=-1), ops.mean(y, dim=-1)
     dx, dy = x - mean_x[..., None], y - mean_y[..., None]
+    if scaled:  # so that squares neither overflow nor underflow
+        dx, dy = [part / _largest(part) for part in (dx, dy)]
     return mean_x, mean_y, *[ops.mean(part, dim=-1) for part in (dx * dx, dx * dy, dy * dy)]
 
 
@@ -166,12 +183,12 @@ def pearsonr(
     """Return Pearson's correlation of two samples, and its p-value for normal ones."""
     if method is not None:
         raise ArgumentError("pearsonr of tensors takes no method: pass x.detach().numpy()")
-    _, _, xx, xy, yy = _of_pairs("pearsonr", x, y, axis)
+    _, _, xx, xy, yy = _of_pairs("pearsonr", x, y, axis, scaled=True)
     r = ops.clamp(xy / (ops.sqrt(xx) * ops.sqrt(yy)), -1.0, 1.0)
     count = with_axis_last(floats("pearsonr", x, y)[0], axis).shape[-1]
     if count == 2:
-        return SignificanceResult(ops.round(r), 1 + 0 * r.detach())
-    half = 0 * r.detach() + (count / 2 - 1)
+        return SignificanceResult(ops.round(r), _constant(r, 1))
+    half = _constant(r, count / 2 - 1)
 
     def tail(r: Any) -> Any:
         """Return the probability of a larger correlation: beta on (-1, 1)."""
@@ -201,18 +218,19 @@ def linregress(
     if holds_somewhere((xx == 0)._array):
         raise ValueError("Cannot calculate a linear regression if all x values are identical")
     count = with_axis_last(floats("linregress", x, y)[0], axis).shape[-1]
-    r = ops.clamp(xy / ops.sqrt(xx * yy), -1.0, 1.0)
+    flat = yy == 0
+    r = ops.clamp(xy / ops.sqrt(xx * ops.where(flat, 1.0, yy)), -1.0, 1.0)
     slope = xy / xx
     intercept = mean_y - slope * mean_x
     df = count - 2
     if df == 0:
-        nothing = 0 * r.detach()
-        made = _Linregress(slope, intercept, r, nothing + 1, nothing)
+        nothing = _constant(r, 0)
+        made = _Linregress(slope, intercept, r, ops.where(yy == 0, 1.0, nothing), nothing)
         made.intercept_stderr = nothing
         return made
     t = r * ops.sqrt(df / ((1.0 - r + _TINY) * (1.0 + r + _TINY)))
     error = ops.sqrt((1 - r * r) * yy / xx / df)
-    pvalue = _student_pvalue(t, 0 * t.detach() + float(df), alternative)
+    pvalue = _student_pvalue(t, _constant(t, df), alternative)
     made = _Linregress(slope, intercept, r, pvalue, error)
     made.intercept_stderr = error * ops.sqrt(xx + mean_x * mean_x)
     return made
@@ -240,6 +258,8 @@ def f_oneway(
     like, groups = _groups("f_oneway", samples, axis, nan_policy)
     counts = [x.shape[-1] for x in groups]
     k, total = len(groups), sum(counts)
+    center = _sum([ops.sum(x.detach(), dim=-1, keepdim=True) for x in groups]) / total
+    groups = [x - center for x in groups]  # as it is large in some data, where sums would cancel
     means = [ops.mean(x, dim=-1) for x in groups]
     if equal_var:
         grand = _sum([n * m for n, m in zip(counts, means, strict=True)]) / total
@@ -250,8 +270,8 @@ def f_oneway(
         f, df = (between / (k - 1)) / (within / (total - k)), total - k
     else:
         f, df = _welch(counts, means, [ops.var(x, dim=-1, correction=1) for x in groups])
-    like_f = 0 * f.detach()
-    pvalue = sp.fdtrc(like_f + (k - 1.0), like_f + df, f)
+    df = df if isinstance(df, Tensor) else _constant(f, df)
+    pvalue = sp.fdtrc(_constant(f, k - 1), df, f)
     return SignificanceResult(*[kept(part, like, axis, keepdims) for part in (f, pvalue)])
 
 
@@ -283,7 +303,7 @@ def bartlett(
 
 
 def _of_chi2(statistic: Any, df: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
-    pvalue = sp.chdtrc(0 * statistic.detach() + float(df), statistic)
+    pvalue = sp.chdtrc(_constant(statistic, df), statistic)
     return SignificanceResult(*[kept(x, like, axis, keepdims) for x in (statistic, pvalue)])
 
 

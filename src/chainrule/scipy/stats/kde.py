@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
@@ -135,7 +137,7 @@ class GaussianKDE:
         """Return the weights, and the Cholesky factor of the kernels' covariance."""
         dim, count = data.shape
         if w is None:
-            w = 0 * data[0].detach() + 1 / count
+            w = ops.broadcast_to(np.asarray(1 / count, data.dtype), (count,))
         squares = ops.sum(w * w)
         centred = data - ops.sum(w * data, dim=1, keepdim=True)
         covariance = ops.matmul(w * centred, centred.T) / (1 - squares)

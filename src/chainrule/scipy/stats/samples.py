@@ -282,7 +282,7 @@ def entropy(
 def _weights_of(values: Tensor, weights: Any) -> Any:
     """Return weights that sum to one."""
     if weights is None:
-        return 0 * values.detach() + 1 / values.shape[0]
+        return ops.broadcast_to(np.asarray(1 / values.shape[0], values.dtype), values.shape)
     w = floats("weights", values, weights)[1]
     if w.shape != values.shape:
         raise ShapeError(
