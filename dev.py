@@ -44,7 +44,10 @@ SLOW = [
     "linalg",
     "nn",
     "primitives",
+    "scipy_integrate",
+    "scipy_spatial",
     "scipy_special",
+    "scipy_stats",
     "transforms/test_vmap_rules.py",
 ]
 

@@ -410,7 +410,8 @@ PUBLIC_MODULES = {
     "chainrule.backends": {"cuda", "cudnn", "mps"},
     "chainrule.nn": {"functional", "utils"},
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
-    "chainrule.scipy": {"fft", "linalg", "special"},
+    "chainrule.scipy": {"fft", "integrate", "linalg", "optimize", "spatial", "special", "stats"},
+    "chainrule.scipy.spatial": {"distance"},
     "chainrule.signal": {"windows"},
     "chainrule.utils": {"checkpoint"},
 }

@@ -312,7 +312,7 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     if function is np.isscalar:
         return isinstance(args[0], Tensor) and not args[0].ndim
     if _is_recorded(function, args, kwargs):
-        return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
+        return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
     try:
         results = function(*locked(args), **locked(kwargs))
     except ValueError as error:
@@ -324,7 +324,7 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         if function not in RULES or not is_locked(results):
             return as_ndarrays(results)
     # It writes to an argument, or its result is a view of one.
-    return as_ndarrays(_in_float64(array_function, function, (), args, kwargs))
+    return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
 
 
 def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
@@ -337,7 +337,7 @@ def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     return (has_rule or function in NEW) and not _are_known((args, kwargs))
 
 
-def _in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function with NumPy's default dtype, which integers become in a quotient."""
     modes = MODES.get() or DEFAULT
     if modes.default_dtype == np.float64:
@@ -433,7 +433,7 @@ def _recorded(
     if where is True or method != "__call__":
         settings |= {} if where is True else {"where": where}
         if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
-            return _in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
+            return in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
         return array_ufunc(x, ufunc, method, *inputs, **settings)
     # Elsewhere the ufunc may have no value: it isn't computed there.
     inside = tuple([call(np.where, (where, value, 1), {}) for value in inputs])

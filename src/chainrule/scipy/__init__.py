@@ -1,5 +1,23 @@
 """SciPy's namespaces over tensors. SciPy is imported when a function is called."""
 
-from chainrule.scipy import fft, linalg, special
+from __future__ import annotations
 
-__all__ = ["fft", "linalg", "special"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chainrule.scipy import fft as fft
+    from chainrule.scipy import integrate as integrate
+    from chainrule.scipy import linalg as linalg
+    from chainrule.scipy import optimize as optimize
+    from chainrule.scipy import spatial as spatial
+    from chainrule.scipy import special as special
+    from chainrule.scipy import stats as stats
+
+__all__ = ["fft", "integrate", "linalg", "optimize", "spatial", "special", "stats"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

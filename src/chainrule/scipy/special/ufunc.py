@@ -360,6 +360,8 @@ class _TensorFunctions:
     """The special functions of tensors, for rules that are recorded themselves."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in SCIPY_UFUNCS:
+            raise AttributeError(name)
         function = self.__dict__[name] = SCIPY_UFUNCS[name]
         return function
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import scipy.stats as _scipy
-from scipy.special import psi
+from chainrule.scipy.stats import gamma as _of_tensors
 
-import chainrule.compat.autograd.numpy as np
-from chainrule.compat.autograd.scipy.stats.location_scale import functions_of as _functions_of
-
-pdf, logpdf, cdf, logcdf, sf, logsf = _functions_of(
-    _scipy.gamma,
-    "a",
-    lambda y, a: (a - 1) / y - 1,
-    lambda y, a: np.log(y) - psi(a),
-)
+pdf, logpdf = _of_tensors.pdf, _of_tensors.logpdf
+cdf, logcdf = _of_tensors.cdf, _of_tensors.logcdf
+sf, logsf = _of_tensors.sf, _of_tensors.logsf

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import scipy.stats as _scipy
+from chainrule.scipy.stats import norm as _of_tensors
 
-from chainrule.compat.autograd.scipy.stats.location_scale import functions_of as _functions_of
-
-pdf, logpdf, cdf, logcdf, sf, logsf = _functions_of(
-    _scipy.norm,
-    "",
-    lambda y: -y,
-)
+pdf, logpdf = _of_tensors.pdf, _of_tensors.logpdf
+cdf, logcdf = _of_tensors.cdf, _of_tensors.logcdf
+sf, logsf = _of_tensors.sf, _of_tensors.logsf

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.stats as _scipy
+from chainrule.scipy.stats import poisson as _of_tensors
 
-from chainrule.compat.autograd.scipy.partial_derivatives import from_partials as _from_partials
-
-logpmf = _from_partials(_scipy.poisson.logpmf, "k mu", [None, lambda ans, k, mu: k / mu - 1])
-pmf = _from_partials(_scipy.poisson.pmf, "k mu", [None, lambda ans, k, mu: ans * (k / mu - 1)])
-cdf = _from_partials(_scipy.poisson.cdf, "k mu", [None, lambda ans, k, mu: -pmf(np.floor(k), mu)])
+pmf, logpmf, cdf = _of_tensors.pmf, _of_tensors.logpmf, _of_tensors.cdf

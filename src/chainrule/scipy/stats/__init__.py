@@ -1,0 +1,90 @@
+"""`scipy.stats` over tensors: distributions, statistics of samples and tests.
+
+Given arrays and numbers, a function is SciPy's own; given a tensor it is recorded. What is
+differentiable is in `docs/stats.md`.
+
+>>> import numpy as np
+>>> import chainrule as cr
+>>> data = np.array([1.0, 2.0, 4.0])
+>>> cr.grad(lambda a: cr.scipy.stats.gamma.logpdf(data, a, scale=2.0).sum())(1.5)
+-0.1094...
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from chainrule.scipy.stats import (
+    counts,
+    half_line,
+    hypothesis_tests,
+    interval,
+    lifetimes,
+    multivariate,
+    real_line,
+    samples,
+)
+from chainrule.scipy.stats.distribution import TABLE, scipy_stats
+from chainrule.scipy.stats.kde import GaussianKDE
+from chainrule.scipy.tensor_functions import namespace
+
+FAMILIES = (real_line, half_line, lifetimes, interval, counts)
+"""The modules that describe distributions."""
+
+_SAMPLES = """
+    gmean hmean pmean trim_mean moment skew kurtosis sem variation zmap zscore gzscore gstd entropy
+    wasserstein_distance energy_distance boxcox boxcox_llf yeojohnson yeojohnson_llf
+    differential_entropy"""
+_TESTS = """
+    ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats pearsonr linregress f_oneway bartlett
+    power_divergence chisquare jarque_bera"""
+
+
+def _functions(module: ModuleType, names: str) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in names.split()}
+
+
+_RANKS = "it depends on the order of the data alone"
+_COUNTS = "it counts data"
+_NUMERICAL = "it is the result of a search"
+
+_REASONS = {
+    **dict.fromkeys(
+        [
+            *("rankdata", "spearmanr", "kendalltau", "weightedtau", "mannwhitneyu", "wilcoxon"),
+            *("kruskal", "friedmanchisquare", "ranksums", "mood", "ansari", "fligner", "somersd"),
+            *("brunnermunzel", "median_test", "chatterjeexi", "siegelslopes", "theilslopes"),
+            *("ks_1samp", "ks_2samp", "kstest", "cramervonmises", "cramervonmises_2samp"),
+            *("epps_singleton_2samp", "page_trend_test", "percentileofscore", "scoreatpercentile"),
+        ],
+        _RANKS,
+    ),
+    **dict.fromkeys(
+        [
+            *("binned_statistic", "binned_statistic_2d", "binned_statistic_dd", "cumfreq"),
+            *("relfreq", "mode", "ecdf", "sigmaclip", "find_repeats", "contingency"),
+            *("binomtest", "fisher_exact", "barnard_exact", "boschloo_exact"),
+        ],
+        _COUNTS,
+    ),
+    **dict.fromkeys(
+        ["boxcox_normmax", "yeojohnson_normmax", "fit", "ppcc_max", "bootstrap", "monte_carlo_test",
+         "permutation_test", "goodness_of_fit"],
+        _NUMERICAL,
+    ),
+}  # fmt: skip
+"""Why functions of SciPy's have no derivative."""
+
+__getattr__, __dir__ = namespace(
+    __name__,
+    scipy_stats,
+    {
+        **TABLE,
+        **multivariate.TABLE,
+        "gaussian_kde": GaussianKDE,
+        **_functions(samples, _SAMPLES),
+        **_functions(hypothesis_tests, _TESTS),
+    },
+    _REASONS,
+)
