@@ -1,8 +1,7 @@
 """Functions under SciPy's names: SciPy's own of arrays, recorded ones of tensors.
 
-A function of tensors is declared with the name of SciPy's that it stands for and the kind of its
-derivative. It is called where a gradient is recorded, or where the elements aren't known: in
-compiled functions and under vmap. All else is computed by SciPy itself.
+A module that stands for one of SciPy's has a `Table`, in which functions of tensors are declared
+with the name of SciPy's that they stand for.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.operands import plain
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import LazyModule, is_array, is_known
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of, is_tracked
-from chainrule.numpy.array_class import as_ndarrays
+from chainrule.interrupts import ERRSTATE, call_with, ignore_all
+from chainrule.numpy.array_class import as_ndarrays, in_float64
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -34,14 +35,27 @@ class Declared(NamedTuple):
 
 
 class Table:
-    """The functions of tensors of one of SciPy's modules, and reasons for those that have none."""
+    """The functions of tensors of one of SciPy's modules, and reasons for those that have none.
 
-    def __init__(self, path: str, needs: str) -> None:
+    Parameters
+    ----------
+    path : str
+        The module's name.
+    needs : str
+        How to install it, for the error where it is missing.
+    has_scipys_numbers : bool, default False
+        Where no gradient is recorded and all elements are known, SciPy itself computes with the
+        numbers of tensors.
+    """
+
+    def __init__(self, path: str, needs: str, *, has_scipys_numbers: bool = False) -> None:
         self.path = path
         self.scipys = LazyModule(path, needs)
+        self.has_scipys_numbers = has_scipys_numbers
         self.declared: dict[str, Declared] = {}
-        self.refused: dict[str, str] = {}
-        self.of_values: frozenset[str] = frozenset()
+        self.objects: dict[str, Any] = {}  # that stand for themselves, also for arrays
+        self.refused: dict[str, str] = {}  # reasons by name
+        self.of_values: frozenset[str] = frozenset()  # functions that answer without a derivative
 
     def function(self, name: str, kind: str) -> Callable[[F], F]:
         """Register a function of tensors under a name of SciPy's, with the kind of its rule."""
@@ -58,20 +72,34 @@ class Table:
 
     def find(self, name: str) -> Any:
         """Return what stands for a name of SciPy's."""
-        found = getattr(self.scipys, name)
-        if not callable(found) or isinstance(found, type):
-            return found
+        if name in self.objects:
+            return self.objects[name]
+        found, full = getattr(self.scipys, name), f"{self.path}.{name}"
         declared = self.declared.get(name)
         if declared is not None:
-            return either(f"{self.path}.{name}", found, declared.function)
+            ours, by_scipy = declared.function, self.has_scipys_numbers
+            return either(full, found, ours, has_scipys_numbers=by_scipy)
         if name in self.of_values:
-            return either(f"{self.path}.{name}", found, functools.partial(_of_values, found))
+            return either(full, found, functools.partial(_of_values, found))
+        if not inspect.isroutine(found):
+            return found
         reason = self.refused.get(name, "compute it from functions that have one")
-        return either(f"{self.path}.{name}", found, refusal(f"{self.path}.{name}", reason))
+        return refused(full, found, reason)
+
+    def namespace(self) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """Return ``__getattr__`` and ``__dir__`` of the module that stands for SciPy's."""
+        find = functools.cache(self.find)
+
+        def get(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"module 'chainrule.{self.path}' has no attribute {name!r}")
+            return find(name)
+
+        return get, lambda: sorted({*self.objects, *self.declared, *self.names()})
 
 
-def refusal(name: str, reason: str) -> Function:
-    """Return the function of tensors that raises, for there is no derivative."""
+def refused(name: str, scipys: Function, reason: str) -> Function:
+    """Return SciPy's function, which raises if a gradient is asked for, or elements are unknown."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise MissingRuleError(
@@ -80,7 +108,7 @@ def refusal(name: str, reason: str) -> Function:
         )
 
     refuse.__doc__ = f"No derivative: {reason}."
-    return refuse
+    return either(name, scipys, refuse, has_scipys_numbers=True)
 
 
 def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:
@@ -91,20 +119,20 @@ def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:
 # --- the choice between SciPy's function and ours -------------------------------------------------
 
 
-def either(name: str, scipys: Function, ours: Function) -> Function:
+def either(
+    name: str, scipys: Function, ours: Function, *, has_scipys_numbers: bool = False
+) -> Function:
     """Return the function of both, with results in the kind of the arguments."""
 
     def function(*args: Any, **settings: Any) -> Any:
-        proxies, tracked, known, carried = _look(args, settings)
-        if proxies is None:
+        if not has_tensors(*args, *settings.values()):
             return scipys(*args, **settings)
-        if known and not tracked:
-            results = _by_scipy(scipys, args, settings)
-        else:
-            results = ours(*args, **settings)
-        if carried:
-            return as_ndarrays(results)
-        return _arrays_in(results) if proxies else results
+        if has_scipys_numbers and not is_tracked(args, settings):
+            tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
+            if all([getattr(t, "_array", t).__class__ is np.ndarray for t in tensors]):
+                results = _by_scipy(scipys, args, settings)
+                return as_ndarrays(results) if _is_carried(tensors) else results
+        return call_ours(ours, args, settings)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = ours.__doc__
@@ -114,22 +142,41 @@ def either(name: str, scipys: Function, ours: Function) -> Function:
     return function
 
 
-def _look(args: Any, settings: Any) -> tuple[bool | None, bool, bool, bool]:
-    """Return whether all but arrays are symbols or batched arrays, None if there are only arrays.
+def has_tensors(*values: Any) -> bool:
+    """Return whether a tensor, a symbol or a batched array is among arguments."""
+    return any(map(_is_tensor, _leaves(values)))
 
-    The others tell whether a gradient is recorded, whether all elements are known, and whether an
-    argument is an `ndarray` of chainrule.
+
+def call_ours(function: Function, args: Any, kwargs: Any) -> Any:
+    """Call a function of tensors, with results in the kind of the arguments.
+
+    They are of the class that its operands are carried in, or arrays if all operands are symbols
+    or batched arrays. A function among the arguments gets that class, too; others compute with
+    plain tensors, and without warnings where a formula is infinite or undefined.
     """
-    proxies, known, carried = None, True, False
-    for leaf in _leaves((args, settings)):
-        if isinstance(leaf, Tensor):
-            proxies = False
-            known = known and leaf._array.__class__ is np.ndarray
-            carried = carried or leaf.is_carried
-        elif is_array(leaf) and not isinstance(leaf, np.ndarray):
-            proxies = True if proxies is None else proxies
-            known = False
-    return proxies, proxies is False and is_tracked(args, settings), known, carried
+    tensors = [leaf for leaf in _leaves((args, kwargs)) if _is_tensor(leaf)]
+    has_functions = any([callable(value) for value in (*args, *kwargs.values())])
+    quiet = {} if has_functions else {ERRSTATE: ignore_all(ERRSTATE.get())}
+    if _is_carried(tensors):
+        if not has_functions:
+            args, kwargs = _plain(args), _plain(kwargs)
+        return _mapped(as_ndarrays, call_with(quiet, in_float64, function, *args, **kwargs))
+    found = call_with(quiet, function, *args, **kwargs)
+    if any([isinstance(leaf, Tensor) for leaf in tensors]):
+        return found
+    return _mapped(_arrays_in, found)
+
+
+def _mapped(convert: Callable[[Any], Any], found: Any) -> Any:
+    return found.map_parts(convert) if hasattr(found, "map_parts") else convert(found)
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) or (is_array(leaf) and not isinstance(leaf, np.ndarray))
+
+
+def _is_carried(tensors: list[Any]) -> bool:
+    return any([isinstance(leaf, Tensor) and leaf.is_carried for leaf in tensors])
 
 
 def _leaves(tree: Any) -> Iterator[Any]:
@@ -140,6 +187,16 @@ def _leaves(tree: Any) -> Iterator[Any]:
         yield from _leaves(list(tree.values()))
     else:
         yield tree
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return plain(value)
+    if value.__class__ in (list, tuple):
+        return value.__class__([_plain(part) for part in value])
+    if value.__class__ is dict:
+        return {key: _plain(part) for key, part in value.items()}
+    return value
 
 
 def _arrays_in(results: Any) -> Any:

@@ -106,13 +106,4 @@ def __ua_function__(method: Any, args: Any, settings: Any) -> Any:
     return _TABLE.find(method.__name__)(*args, **settings)
 
 
-def __getattr__(name: str) -> Any:
-    """Return the function of a name; one that takes no arrays is SciPy's own."""
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = _TABLE.find(name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_TABLE.names()})
+__getattr__, __dir__ = _TABLE.namespace()

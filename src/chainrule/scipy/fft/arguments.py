@@ -12,7 +12,7 @@ from chainrule.backend.extensions import SCIPY
 from chainrule.interop.operands import tensor_of
 from chainrule.scipy.dispatch import Table
 
-TABLE = Table("scipy.fft", SCIPY)
+TABLE = Table("scipy.fft", SCIPY, has_scipys_numbers=True)
 """The functions of tensors of `scipy.fft`."""
 
 

@@ -28,7 +28,7 @@ from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import AutogradError, ShapeError
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.interrupts import errstate
-from chainrule.scipy.tensor_functions import has_tensors
+from chainrule.scipy.dispatch import has_tensors
 
 Function = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.scipy.tensor_functions import floats
+from chainrule.scipy.operands import floats
 
 # --- samples, with their axis last ----------------------------------------------------------------
 

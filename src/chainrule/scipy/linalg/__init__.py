@@ -13,8 +13,6 @@ tensor([[0.5000, 1.0000],
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.scipy.linalg import (
     banded,
     decompositions,
@@ -57,14 +55,4 @@ _REFUSED = {
 _TABLE.refused.update(_REFUSED)
 _TABLE.of_values = frozenset(["bandwidth", "issymmetric", "ishermitian"])
 
-
-def __getattr__(name: str) -> Any:
-    """Return the function of a name; one that takes no arrays is SciPy's own."""
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = _TABLE.find(name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_TABLE.names()})
+__getattr__, __dir__ = _TABLE.namespace()

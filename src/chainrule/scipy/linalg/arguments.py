@@ -18,7 +18,7 @@ from chainrule.ops import masked_fill, matrix_transpose
 from chainrule.ops.complex import conj
 from chainrule.scipy.dispatch import Table
 
-TABLE = Table("scipy.linalg", SCIPY)
+TABLE = Table("scipy.linalg", SCIPY, has_scipys_numbers=True)
 """The functions of tensors of `scipy.linalg`."""
 
 

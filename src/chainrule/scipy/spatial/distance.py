@@ -28,7 +28,8 @@ from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
 from chainrule.linalg import inv
-from chainrule.scipy.tensor_functions import floats, namespace
+from chainrule.scipy.dispatch import Table
+from chainrule.scipy.operands import floats
 
 Metric = Callable[..., Any]
 
@@ -343,38 +344,30 @@ def _directed_hausdorff(u: Any, v: Any, rng: Any = 0) -> Any:
     return _minkowski(u[i], v[j]), i, j
 
 
-def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    return function
-
-
-_TRUTHS = "it compares truth values"
-_NUMBERS = ("is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y")
-
-__getattr__, __dir__ = namespace(
-    __name__,
-    scipy_distance,
-    {
-        **{
-            name: _of_vectors(name)
-            for name in (
-                *("braycurtis", "canberra", "chebyshev", "cityblock", "cosine", "euclidean"),
-                "sqeuclidean",
-            )
-        },
-        "correlation": _named("correlation", _correlation_distance),
-        "jensenshannon": _named("jensenshannon", _jensenshannon_distance),
-        "mahalanobis": _named("mahalanobis", _mahalanobis_distance),
-        "minkowski": _named("minkowski", _minkowski_distance),
-        "seuclidean": _named("seuclidean", _seuclidean_distance),
-        "cdist": _cdist,
-        "pdist": _pdist,
-        "squareform": _squareform,
-        "directed_hausdorff": _directed_hausdorff,
-    },
-    {
-        **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao"], _TRUTHS),
-        **dict.fromkeys(["sokalsneath", "yule"], _TRUTHS),
-    },
-    constants=_NUMBERS,
+_TABLE = Table("scipy.spatial.distance", SCIPY)
+_TABLE.refused = dict.fromkeys(
+    ["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"],
+    "it compares truth values",
 )
+_TABLE.of_values = frozenset(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"])
+for _name, _function in {
+    **{
+        name: _of_vectors(name)
+        for name in (
+            *("braycurtis", "canberra", "chebyshev", "cityblock", "cosine", "euclidean"),
+            "sqeuclidean",
+        )
+    },
+    "correlation": _correlation_distance,
+    "jensenshannon": _jensenshannon_distance,
+    "mahalanobis": _mahalanobis_distance,
+    "minkowski": _minkowski_distance,
+    "seuclidean": _seuclidean_distance,
+    "cdist": _cdist,
+    "pdist": _pdist,
+    "squareform": _squareform,
+    "directed_hausdorff": _directed_hausdorff,
+}.items():
+    _TABLE.function(_name, "composite")(_function)
+
+__getattr__, __dir__ = _TABLE.namespace()

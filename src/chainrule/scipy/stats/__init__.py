@@ -12,9 +12,8 @@ differentiable is in `docs/stats.md`.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
+from chainrule.backend.extensions import SCIPY
+from chainrule.scipy.dispatch import Table
 from chainrule.scipy.stats import (
     counts,
     half_line,
@@ -25,9 +24,8 @@ from chainrule.scipy.stats import (
     real_line,
     samples,
 )
-from chainrule.scipy.stats.distribution import TABLE, scipy_stats
+from chainrule.scipy.stats.distribution import TABLE
 from chainrule.scipy.stats.kde import GaussianKDE
-from chainrule.scipy.tensor_functions import namespace
 
 FAMILIES = (real_line, half_line, lifetimes, interval, counts)
 """The modules that describe distributions."""
@@ -39,10 +37,6 @@ _SAMPLES = """
 _TESTS = """
     ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats pearsonr linregress f_oneway bartlett
     power_divergence chisquare jarque_bera"""
-
-
-def _functions(module: ModuleType, names: str) -> dict[str, Any]:
-    return {name: getattr(module, name) for name in names.split()}
 
 
 _RANKS = "it depends on the order of the data alone"
@@ -76,15 +70,11 @@ _REASONS = {
 }  # fmt: skip
 """Why functions of SciPy's have no derivative."""
 
-__getattr__, __dir__ = namespace(
-    __name__,
-    scipy_stats,
-    {
-        **TABLE,
-        **multivariate.TABLE,
-        "gaussian_kde": GaussianKDE,
-        **_functions(samples, _SAMPLES),
-        **_functions(hypothesis_tests, _TESTS),
-    },
-    _REASONS,
-)
+_TABLE = Table("scipy.stats", SCIPY)
+_TABLE.objects = {**TABLE, **multivariate.TABLE, "gaussian_kde": GaussianKDE}
+_TABLE.refused = _REASONS
+for _module, _names in ((samples, _SAMPLES), (hypothesis_tests, _TESTS)):
+    for _name in _names.split():
+        _TABLE.function(_name, "composite")(getattr(_module, _name))
+
+__getattr__, __dir__ = _TABLE.namespace()

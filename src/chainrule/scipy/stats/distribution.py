@@ -17,6 +17,8 @@ from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
 from chainrule.interrupts import errstate
+from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.description import (
     EVALUATE,
     Description,
@@ -24,7 +26,6 @@ from chainrule.scipy.stats.description import (
     Parameters,
     function_of,
 )
-from chainrule.scipy.tensor_functions import call_ours, floats, has_tensors
 
 scipy_stats = LazyModule("scipy.stats", SCIPY)
 

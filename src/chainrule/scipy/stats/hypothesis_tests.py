@@ -12,9 +12,9 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.ratios import sp
 from chainrule.scipy.stats.samples import checked, kept, kurtosis, skew, with_axis_last
-from chainrule.scipy.tensor_functions import floats
 
 Axis = Any
 

@@ -12,9 +12,10 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
 from chainrule.interop.operands import arrays_of
 from chainrule.linalg import cholesky, solve_triangular
+from chainrule.scipy.dispatch import call_ours, has_tensors, refused
+from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.distribution import scipy_stats
 from chainrule.scipy.stats.ratios import sp
-from chainrule.scipy.tensor_functions import call_ours, floats, has_tensors, refused
 from chainrule.special import logsumexp
 
 __all__ = ["GaussianKDE"]

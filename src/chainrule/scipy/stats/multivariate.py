@@ -19,9 +19,10 @@ from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, Sha
 from chainrule.interop.operands import arrays_of, is_tracked
 from chainrule.interrupts import errstate
 from chainrule.linalg import cholesky, solve_triangular
+from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.distribution import scipy_stats
 from chainrule.scipy.stats.ratios import sp
-from chainrule.scipy.tensor_functions import call_ours, floats, has_tensors
 from chainrule.special import multigammaln
 
 Function = Callable[..., Any]

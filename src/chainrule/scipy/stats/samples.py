@@ -12,8 +12,8 @@ from chainrule.arguments import many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.ratios import sp
-from chainrule.scipy.tensor_functions import floats
 
 Axis = Any
 
