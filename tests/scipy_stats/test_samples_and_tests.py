@@ -95,7 +95,14 @@ def total_of(statistic: Any) -> Any:
 IDS = [f"{case[0]}-{i}" for i, case in enumerate(CASES)]
 
 
-@pytest.mark.parametrize(("name", "args", "settings"), CASES, ids=IDS)
+@pytest.mark.parametrize(
+    ("name", "args", "settings"),
+    [
+        case if i % 2 == 0 or not case[2] else pytest.param(*case, marks=pytest.mark.thorough)
+        for i, case in enumerate(CASES)
+    ],
+    ids=IDS,
+)
 def test_values_and_both_modes(name: str, args: tuple[Any, ...], settings: dict[str, Any]) -> None:
     wanted = getattr(scipy_stats, name)(*args, **settings)
     extra = [getattr(wanted, n, None) for n in ("df", "intercept_stderr")]
@@ -179,7 +186,9 @@ def test_what_sorts_or_counts_has_no_derivative() -> None:
     stats, x = cr.scipy.stats, cr.tensor(U, requires_grad=True)
     assert stats.spearmanr(cr.tensor(U), W[:7]).statistic == scipy_stats.spearmanr(U, W).statistic
     for name in ("rankdata", "mode", "boxcox_normmax"):
-        with pytest.raises(cr.AutogradError, match=rf"scipy.stats.{name} has no derivative: it "):
+        with pytest.raises(
+            cr.AutogradError, match=rf"scipy.stats.{name} has no derivative rule in chainrule: it "
+        ):
             getattr(stats, name)(x)
     with pytest.raises(cr.AutogradError, match=r"scipy.stats.obrientransform has no derivative"):
         stats.obrientransform(x, x)

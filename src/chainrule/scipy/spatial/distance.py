@@ -350,7 +350,7 @@ _TABLE.refused = dict.fromkeys(
     "it compares truth values",
 )
 _TABLE.of_values = frozenset(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"])
-for _name, _function in {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         name: _of_vectors(name)
         for name in (
@@ -367,7 +367,8 @@ for _name, _function in {
     "pdist": _pdist,
     "squareform": _squareform,
     "directed_hausdorff": _directed_hausdorff,
-}.items():
+}
+for _name, _function in _FUNCTIONS.items():
     _TABLE.function(_name, "composite")(_function)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -16,7 +16,6 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
-from chainrule.interrupts import errstate
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.description import (
@@ -203,7 +202,6 @@ class Distribution:
             return getattr(self.of_scipy, method)(x, *args, **kwds)
         return call_ours(self._value, (method, x, args, kwds), {})
 
-    @errstate(all="ignore")
     def _value(self, method: str, x: Any, args: Any, kwds: Any) -> Any:
         d = self.description
         if d.discrete is not (method in ("pmf", "logpmf")) and method in DENSITIES:
@@ -228,7 +226,6 @@ class Distribution:
             return getattr(self.of_scipy, method)(*args, **kwds)
         return call_ours(self._moment, (method, args, kwds), {})
 
-    @errstate(all="ignore")
     def _moment(self, method: str, args: Any, kwds: Any) -> Any:
         given = self._bound(args, kwds)
         function: Any = self._function("var" if method == "std" else method)
