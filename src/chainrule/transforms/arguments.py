@@ -113,6 +113,9 @@ def _matching_leaves(
     title: str, like: Any, given: Any, own: str, other: str
 ) -> Iterator[tuple[Tensor, Any]]:
     for path, x, t in pytree.zip_leaves(like, given):
+        if t is None:  # zeros, also for all of a container
+            yield from ((leaf, None) for _, leaf in pytree.leaves(x) if isinstance(leaf, Tensor))
+            continue
         if pytree.children(x) is not None or pytree.children(t) is not None:
             raise TypeError(
                 f"{title}: {own} and {other} must have the same structure: at {own}{path} is "

@@ -18,9 +18,9 @@ from chainrule.transforms.argnums import (
     raise_unused,
     settings_of,
 )
-from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux, title_of
+from chainrule.transforms.arguments import recorded_call, split_aux, title_of
 
-__all__ = ["grad", "hvp", "value_and_grad"]
+__all__ = ["grad", "value_and_grad"]
 
 
 def value_and_grad(
@@ -138,7 +138,7 @@ def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., An
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = recorded_call(title, choice.call, choice.values)
-        cotangents = _scalar_cotangents(title, function, call, has_aux)
+        cotangents = scalar_cotangents(title, function, call, has_aux)
         found = call.grads(cotangents, retain_graph=False)
         if made.kwargs and None in found:
             raise_unused(title, choice, call, [g is not None for g in found])
@@ -148,7 +148,7 @@ def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., An
     return FunctionWrapper(derivative, function, made)
 
 
-def _scalar_cotangents(
+def scalar_cotangents(
     title: str, function: Any, call: FunctionCall, has_aux: bool
 ) -> list[Tensor | None]:
     """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
@@ -166,48 +166,3 @@ def _scalar_cotangents(
         )
     rest: list[Tensor | None] = [None] * (len(call.outputs) - 1)
     return [TENSOR_XP.ones_like(out.detach()), *rest]
-
-
-def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """Return the Hessian of a function times a vector.
-
-    Parameters
-    ----------
-    function : callable
-        Takes the primals; returns a real tensor of one element.
-    primals : Tensor, or tuple or list of arguments
-        Where to differentiate, as for `jvp`.
-    tangents : as `primals`
-        The vector t: for each primal one of its shape, or None for zeros.
-
-    Returns
-    -------
-    as `primals`
-        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed. Of
-        the kinds of the primals, as for `grad`.
-
-    Raises
-    ------
-    AutogradError
-        If the result of `function` isn't one real number.
-    ShapeError, DTypeError, TypeError
-        As for `jvp`.
-
-    Notes
-    -----
-    The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which
-    needs only reverse mode. For many products with one Hessian, ``linearize(grad(f), x)`` computes
-    the gradient once, and each product by forward mode.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> hvp(lambda x: x[0] ** 2 * x[1], cr.tensor([1.0, 2.0]), cr.tensor([1.0, 0.0]))
-    tensor([4., 2.])
-    """
-    arguments = as_list(primals)
-    gradient = grad(function, tuple(range(len(arguments))))
-    call = recorded_call("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.vjp(directions("hvp", call.arguments, as_list(tangents)), retain_graph=False)
-    found = call.like_arguments(product)
-    return type(primals)(found) if isinstance(primals, tuple | list) else found[0]
