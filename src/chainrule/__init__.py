@@ -59,6 +59,7 @@ _LATER = {
         "chainrule.transforms": """
             grad value_and_grad vjp jvp linearize jacobian hessian hvp vhp ggnvp laplacian vmap
             checkpoint stop_gradient""",
+        "chainrule.approximation": "taylor",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",

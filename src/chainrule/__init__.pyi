@@ -39,6 +39,7 @@ from chainrule import transforms as transforms
 from chainrule import tree as tree
 from chainrule import utils as utils
 from chainrule.amp import autocast as autocast
+from chainrule.approximation import taylor as taylor
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions

@@ -1,4 +1,4 @@
-"""Function transforms: gradients, Jacobians, products with them, and vectorisation."""
+"""Function transforms: gradients, Jacobians, products with them, series, and vectorisation."""
 
 from chainrule.transforms.checkpointing import checkpoint
 from chainrule.transforms.curvature import ggnvp, hvp, laplacian, vhp
