@@ -87,6 +87,31 @@ def test_products_of_trees_and_several_arguments() -> None:
     assert found[1] == 0.0
 
 
+def test_products_without_forward_rules_and_of_constants_and_complex_numbers() -> None:
+    @cr.autograd_function
+    def cube(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x=x)
+        return x**3
+
+    @cube.backward
+    def _(ctx: Any, grad_output: Any) -> Any:
+        return {"x": 3 * ctx.saved_variables.x ** 2 * grad_output}
+
+    found = cr.hvp(lambda x: (cube(x) * x).sum(), X, V)
+    np.testing.assert_allclose(found, 12 * X**2 * V, rtol=1e-12)
+    assert cr.hvp(lambda x: (2 * x).sum(), X, V).tolist() == [0.0] * 5
+    assert cr.hvp(lambda x: cr.tensor(1.0), X, V).tolist() == [0.0] * 5
+    assert cr.hvp(lambda x: x[0] ** 2, X, None).tolist() == [0.0] * 5
+
+    def modulus(z: Any) -> Any:
+        return (np.abs(z) ** 4).sum()
+
+    z, t = X + 1j * V, V - 0.5j * X
+    step = 1e-6
+    slope = (cr.grad(modulus)(z + step * t) - cr.grad(modulus)(z - step * t)) / (2 * step)
+    np.testing.assert_allclose(cr.hvp(modulus, z, t), slope, rtol=1e-6)
+
+
 def test_vhp_is_that_of_torch() -> None:
     torch = pytest.importorskip("torch")
     _, wanted = torch.autograd.functional.vhp(

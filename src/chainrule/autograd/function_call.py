@@ -101,6 +101,19 @@ class FunctionCall:
         create = self._is_recorded(tangents) if create_graph is None else create_graph
         return self._jvp(tangents, create)
 
+    def hvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return the Hessian of the first output, a real number, times tangents of the inputs.
+
+        It is the gradient of that output's tangent: reverse over forward mode.
+        """
+        create = self._is_recorded(tangents)
+        tangent = self.jvp(tangents, create_graph=True)[0]
+        if not tangent.requires_grad or not self.inputs:
+            return zeros_for_none([None] * len(self.inputs), self.inputs)
+        one, edges = TENSOR_XP.ones_like(tangent.detach()), self._input_edges
+        found = autograd_grad([tangent], edges, [one], create, create, allow_unused=True)
+        return zeros_for_none(list(found), self.inputs)
+
     def taylor(self, tangents: Sequence[Tensor | None], order: int) -> list[list[Tensor | None]]:
         """Return the Taylor coefficients 1 to `order` of the outputs along a line of the inputs.
 

@@ -12,6 +12,7 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.control_flow import scan
 from chainrule.creation import arange
+from chainrule.errors import MissingRuleError
 from chainrule.transforms.argnums import (
     Argnums,
     ArgnumSelection,
@@ -42,8 +43,8 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     Returns
     -------
     as `primals`
-        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed. Of
-        the kinds of the primals, as for `grad`.
+        H t, in about the time of two gradients: no Hessian is formed. Of the kinds of the primals,
+        as for `grad`.
 
     Raises
     ------
@@ -54,9 +55,10 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
     Notes
     -----
-    The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which
-    needs only reverse mode. For many products with one Hessian, ``linearize(grad(f), x)`` computes
-    the gradient once, and each product by forward mode.
+    The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which is
+    the derivative along t: reverse over forward mode. Where a custom function has no jvp, reverse
+    mode alone. For many products with one Hessian, ``linearize(grad(f), x)`` computes the gradient
+    once, and each product by forward mode.
 
     Examples
     --------
@@ -101,15 +103,27 @@ def vhp(function: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
 
 
 def _hessian_product(title: str, function: Any, primals: Any, vector: Any) -> Any:
+    call = recorded_call(title, function, as_list(primals))
+    scalar_cotangents(title, function, call, has_aux=False)
+    ts = directions(title, call.arguments, as_list(vector))
+    try:
+        product = call.hvp(ts)
+    except MissingRuleError:
+        product = _by_reverse_mode(title, function, as_list(primals), ts)
+    return _like(primals, call.like_arguments(product))
+
+
+def _by_reverse_mode(
+    title: str, function: Any, primals: list[Any], vector: list[Tensor | None]
+) -> list[Tensor]:
+    """Return the product by the gradient of the gradient, which needs no rules for tangents."""
+
     def gradients(*values: Any) -> list[Tensor]:
         inner = recorded_call(title, function, values)
-        return inner.vjp(
-            scalar_cotangents(title, function, inner, has_aux=False), retain_graph=False
-        )
+        cotangents = scalar_cotangents(title, function, inner, has_aux=False)
+        return inner.vjp(cotangents, retain_graph=False)
 
-    call = recorded_call(title, gradients, as_list(primals))
-    product = call.vjp(directions(title, call.arguments, as_list(vector)), retain_graph=False)
-    return _like(primals, call.like_arguments(product))
+    return recorded_call(title, gradients, primals).vjp(vector, retain_graph=False)
 
 
 def _like(primals: Any, found: list[Any]) -> Any:
