@@ -146,7 +146,8 @@ def jacobians() -> list[Row]:
 # --- special functions ----------------------------------------------------------------------------
 
 SPECIAL: dict[str, int] = {
-    **dict.fromkeys(["gammaln", "digamma", "erf", "erfcx", "ndtri", "j0", "k1e", "expi", "exp1"], 1),
+    **dict.fromkeys(["gammaln", "digamma", "erf", "erfcx", "ndtri"], 1),
+    **dict.fromkeys(["j0", "k1e", "expi", "exp1"], 1),
     **dict.fromkeys(["gammainc", "betaln", "jv", "xlogy", "stdtrit"], 2),
     "betainc": 3,
 }

@@ -17,7 +17,7 @@ from chainrule.creation import ones_like, zeros_like
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
 from chainrule.ops import einsum, stack
-from chainrule.transforms.arguments import primal, recorded_call, title_of
+from chainrule.transforms.arguments import check_callable, primal, recorded_call, title_of
 from chainrule.transforms.jacobians import jacobian
 from chainrule.transforms.kinds import common_kind, in_kind, values_of
 
@@ -113,6 +113,7 @@ class TaylorPolynomial:
                 f"taylor: x0 is a number, a tensor or an array, but got a {type(x0).__name__}: "
                 "vector, unravel = cr.tree.ravel(x0) makes one vector of a tree"
             )
+        check_callable("taylor", function)
         self.function, self.x0, self.order = function, x0, int(order)
         self._point = primal("taylor", "", x0, copy=True)
         if self._point.ndim and order > 2:
@@ -349,6 +350,11 @@ class TaylorPolynomial:
             The slope of the logarithm of the remainder over that of h, at the smallest distances
             where it is not yet rounding; infinity if it is rounding everywhere, as of a polynomial.
 
+        Raises
+        ------
+        ArgumentError
+            If the value or a derivative at `x0` is infinite or nan.
+
         Examples
         --------
         >>> import chainrule as cr
@@ -356,6 +362,12 @@ class TaylorPolynomial:
         3.0
         """
         point, dtype = self._point.detach(), self._point.dtype
+        for k, term in enumerate(self._terms):
+            if not bool(term.detach().isfinite().all()):
+                raise ArgumentError(
+                    f"order_of_convergence: derivative {k} of {title_of(self.function)} at "
+                    f"{self.x0} is not finite: choose a point where the function is smooth"
+                )
         if direction is None:
             direction = np.random.default_rng(0).normal(size=point.shape) if point.ndim else 1.0
         v = tensor_of(np.asarray(direction)).to(dtype).reshape(point.shape)

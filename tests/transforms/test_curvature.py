@@ -95,7 +95,7 @@ def test_products_without_forward_rules_and_of_constants_and_complex_numbers() -
 
     @cube.backward
     def _(ctx: Any, grad_output: Any) -> Any:
-        return {"x": 3 * ctx.saved_variables.x ** 2 * grad_output}
+        return {"x": 3 * ctx.saved_variables.x**2 * grad_output}
 
     found = cr.hvp(lambda x: (cube(x) * x).sum(), X, V)
     np.testing.assert_allclose(found, 12 * X**2 * V, rtol=1e-12)

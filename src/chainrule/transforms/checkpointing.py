@@ -23,6 +23,7 @@ from chainrule.errors import AutogradError, InPlaceError
 from chainrule.interrupts import call_with
 from chainrule.random.discrete import get_rng_state, with_rng_state
 from chainrule.random.draw import WATCHER
+from chainrule.transforms.arguments import check_callable
 
 __all__ = ["checkpoint"]
 
@@ -73,6 +74,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> cr.grad(lambda w: layer(w, layer(w, 2.0)))(0.0)
     5.0
     """
+    check_callable("checkpoint", function)
 
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         return call_checkpointed(function, args, kwargs)

@@ -20,7 +20,13 @@ from chainrule.transforms.argnums import (
     raise_unused,
     settings_of,
 )
-from chainrule.transforms.arguments import TransformCall, as_list, directions, recorded_call
+from chainrule.transforms.arguments import (
+    TransformCall,
+    as_list,
+    check_callable,
+    directions,
+    recorded_call,
+)
 from chainrule.transforms.gradients import scalar_cotangents
 from chainrule.transforms.kinds import in_kind
 from chainrule.transforms.vmap.vmap import vmap_for
@@ -254,6 +260,7 @@ def laplacian(
     -10.0
     """
     settings = settings_of("laplacian", unused)
+    check_callable("laplacian", function)
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("laplacian", function, argnums, args, kwargs)
@@ -266,7 +273,7 @@ def laplacian(
                 raise_unused("laplacian", choice, inner, [g is not None for g in found])
             return zeros_for_none(found, inner.inputs)
 
-        call = recorded_call("laplacian", gradients, choice.values)
+        call = recorded_call("laplacian", gradients, choice.values, name_of=choice.name_of)
         check_real("laplacian", call.inputs, "coordinates")
         parts = [_trace(call, index, function) for index in range(len(call.inputs))]
         return in_kind(call.kind, sum(parts[1:], parts[0]))
