@@ -184,8 +184,7 @@ class TaylorPolynomial:
         float, array or Tensor, shape (..., *shape of the function's result)
             A number or an array if both `x` and `x0` are, else a Tensor.
         """
-        kind = common_kind([self.x0, x if isinstance(x, Tensor) else np.float64(0)])
-        return in_kind(kind, self._at(self._points(x)))
+        return self._in_kind(x, self._at(self._points(x)))
 
     def remainder(self, xs: Any) -> Any:
         """Return the function minus the polynomial at a point, or at each of several.
@@ -201,8 +200,12 @@ class TaylorPolynomial:
             Of the kinds of `x0` and `xs`, as the polynomial itself.
         """
         points = self._points(xs)
-        kind = common_kind([self.x0, xs if isinstance(xs, Tensor) else np.float64(0)])
-        return in_kind(kind, self._true(points) - self._at(points))
+        return self._in_kind(xs, self._true(points) - self._at(points))
+
+    def _in_kind(self, x: Any, values: Tensor) -> Any:
+        """Return values at points in the kind of the points and of `x0`."""
+        like = x if isinstance(x, Tensor | np.generic) else np.float64(0) if np.ndim(x) else 0.0
+        return in_kind(common_kind([self.x0, like]), values)
 
     def _points(self, x: Any) -> Tensor:
         """Return points as a tensor, numbers in the precision of `x0`."""
