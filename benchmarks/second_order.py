@@ -129,18 +129,27 @@ def hessians() -> list[Row]:
 def jacobians() -> list[Row]:
     matrix, x = RNG.normal(size=(100, 100)) / 10, RNG.normal(size=100)
     ours, point = cr.tensor(matrix), cr.tensor(x)
-    jobs: dict[str, Job] = {
-        "chainrule": lambda: cr.jacobian(lambda x: cr.tanh(ours @ x))(point),
-    }
+    eager = cr.jacobian(lambda x: cr.tanh(ours @ x))
+    compiled = cr.compile(eager)
+    others: dict[str, Job] = {}
     try:
         import torch
     except ImportError:
         pass
     else:
+        torch.set_num_threads(1)  # two threads wait for each other longer than they compute
         theirs, at = torch.from_numpy(matrix), torch.from_numpy(x)
         jacobian = torch.func.jacrev(lambda x: torch.tanh(theirs @ x))
-        jobs["PyTorch"] = lambda: jacobian(at)
-    return [measure("Jacobian of tanh(W x), 100 × 100", jobs, {"PyTorch": 0.5}, rest=0.02)]
+        others["PyTorch"] = lambda: jacobian(at)
+    return [
+        measure(
+            f"Jacobian of tanh(W x), 100 × 100{title}",
+            {"chainrule": lambda function=function: function(point), **others},
+            {"PyTorch": 0.5},
+            rest=0.02,
+        )
+        for title, function in (("", eager), (", compiled", compiled))
+    ]
 
 
 # --- special functions ----------------------------------------------------------------------------
