@@ -213,6 +213,15 @@ def test_laplacian_needs_no_memory_for_the_hessian() -> None:
     assert peak < x.size**2 * 8 / 2
 
 
+def test_a_compiled_laplacian_is_a_loop() -> None:
+    lengths = []
+    for count in (128, 512):
+        function = cr.compile(cr.laplacian(rough), backend="numpy")
+        function(np.ones(count))
+        lengths.append(len(function.source.splitlines()))
+    assert lengths[0] == lengths[1]
+
+
 ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "laplacian of no scalar": (
         lambda: cr.laplacian(np.sin)(X),
