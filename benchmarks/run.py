@@ -18,6 +18,7 @@ import million
 import peak
 import products
 import scatter
+import second_order
 import various
 
 import blas
@@ -32,6 +33,7 @@ SUITES = {
     "scatter": scatter.main,
     "products": products.main,
     "transforms": transforms.main,
+    "second_order": second_order.main,
     "compiling": compiling.main,
     "various": various.main,
     "compile_times": compile_times.main,

@@ -52,6 +52,17 @@ def approximation_table(at=2.0, points=100):
     return {"x": x, "y_true": f(x), "y_approx": linear_approximation(f, at, x)}
 
 
+# `cr.taylor` does the same for any order: a function, with its derivatives, a table (of pandas, if
+# it is installed) and a picture.
+
+
+def approximations(function, at=2.0, orders=(0, 1, 2, 3)):
+    """Return the largest error of the approximations of some orders within 0.5 of a point."""
+    nearby = at + cr.linspace(-0.5, 0.5, 101, dtype=cr.float64)
+    polynomials = {order: cr.taylor(function, at, order) for order in orders}
+    return {order: abs(p.remainder(nearby)).max().item() for order, p in polynomials.items()}
+
+
 def print_table(table, every=1):
     print("".join(f"{name:>10}" for name in table))
     rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
@@ -109,6 +120,11 @@ def main(folder="chainrule-demo"):
     path = draw(table, 2.0, Path(folder))
     if path is not None:
         print(f"The picture is in {path}")
+
+    line = cr.taylor(f, 2.0, 1)
+    print(f"As a Taylor polynomial: f(2) and f'(2) are {line.derivatives}")
+    for order, error in approximations(cr.exp).items():
+        print(f"  The approximation of order {order} of exp at 2 is wrong by at most {error:.4f}")
 
     print("\nExercise 3")
     x = cr.linspace(-3, 3, 7)

@@ -56,7 +56,10 @@ _LATER = {
         "chainrule.amp": "autocast",
         "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
-        "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
+        "chainrule.transforms": """
+            grad value_and_grad vjp jvp linearize jacobian hessian hvp vhp ggnvp laplacian vmap
+            checkpoint stop_gradient""",
+        "chainrule.approximation": "taylor",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",

@@ -39,6 +39,7 @@ from chainrule import transforms as transforms
 from chainrule import tree as tree
 from chainrule import utils as utils
 from chainrule.amp import autocast as autocast
+from chainrule.approximation import taylor as taylor
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions
@@ -596,13 +597,18 @@ from chainrule.random.discrete import randint_like as randint_like
 from chainrule.random.discrete import seed as seed
 from chainrule.random.discrete import set_rng_state as set_rng_state
 from chainrule.random.generator import Generator as Generator
+from chainrule.transforms.checkpointing import checkpoint as checkpoint
+from chainrule.transforms.curvature import ggnvp as ggnvp
+from chainrule.transforms.curvature import hvp as hvp
+from chainrule.transforms.curvature import laplacian as laplacian
+from chainrule.transforms.curvature import vhp as vhp
 from chainrule.transforms.gradients import grad as grad
-from chainrule.transforms.gradients import hvp as hvp
 from chainrule.transforms.gradients import value_and_grad as value_and_grad
 from chainrule.transforms.jacobians import hessian as hessian
 from chainrule.transforms.jacobians import jacobian as jacobian
 from chainrule.transforms.products import jvp as jvp
 from chainrule.transforms.products import linearize as linearize
+from chainrule.transforms.products import stop_gradient as stop_gradient
 from chainrule.transforms.products import vjp as vjp
 from chainrule.transforms.vmap.vmap import vmap as vmap
 

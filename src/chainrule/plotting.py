@@ -170,9 +170,16 @@ def digit_grid(
 
 
 def linear_approximation(
-    x: Any, y_true: Any, y_approx: Any, *, at: float, label: str = "f", ax: Any = None
+    x: Any,
+    y_true: Any,
+    y_approx: Any,
+    *,
+    at: float,
+    label: str = "f",
+    order: int = 1,
+    ax: Any = None,
 ) -> Any:
-    """Plot a function and its linear approximation.
+    """Plot a function and its linear approximation, or another one at a point.
 
     Parameters
     ----------
@@ -182,6 +189,9 @@ def linear_approximation(
         The point of tangency.
     label : str, default "f"
         Label of the function.
+    order : int, default 1
+        Order of the approximation, for its label. The vertical axis fits the function; an
+        approximation may leave it.
     ax : matplotlib Axes, optional
         Axes to draw into; default: a new figure.
 
@@ -206,12 +216,14 @@ def linear_approximation(
     ax = _axes(ax, (6.0, 3.6))
     points, true, approximate = _numbers(x), _numbers(y_true), _numbers(y_approx)
     ax.plot(points, true, color=BLUE, linewidth=2, label=label)
-    ax.plot(
-        points, approximate, color=RED, linewidth=2, label=f"its linear approximation at {at:g}"
-    )
+    kind = "linear approximation" if order == 1 else f"approximation of order {order}"
+    ax.plot(points, approximate, color=RED, linewidth=2, label=f"its {kind} at {at:g}")
     ax.plot(at, np.interp(at, points, true), "o", color=RED, markersize=7)
     ax.set_xlabel("x")
     ax.set_xlim(points.min(), points.max())
+    low, high = np.nanmin(true), np.nanmax(true)
+    if order > 1 and np.isfinite(low) and low < high:
+        ax.set_ylim(low - 0.4 * (high - low), high + 0.4 * (high - low))
     ax.legend(frameon=False)
     _tidy(ax)
     return ax

@@ -64,6 +64,7 @@ ELSEWHERE = {
         [f"cr.{name}" for name in cr.transforms.__all__ if name != "jvp"],
         "test_gradients_jacobians.py",
     ),
+    "cr.taylor": "test_taylor_mode.py",
     "cr.compile": "it compiles",
     "cr.export": "it compiles",
     "cr.profile": "it compiles",

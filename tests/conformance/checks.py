@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
+from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.transforms import jvp
@@ -121,6 +122,34 @@ def output_tangents(subject: Subject, points: Arrays, ts: Arrays) -> Arrays:
 
 def pairing(a: Arrays, b: Arrays) -> float:
     return float(sum(np.sum(np.real(np.conj(x) * y)) for x, y in zip(a, b, strict=True)))
+
+
+# --- Taylor mode ----------------------------------------------------------------------------------
+
+
+def check_taylor(case: Case) -> None:
+    """Taylor mode gives the third derivative along a line that nested forward mode gives."""
+    subject = Subject(case)
+    rng = np.random.default_rng(4)
+    lines = [(p, rng.normal(size=p.shape).astype(p.dtype)) for p in subject.points]
+
+    def along(t: cr.Tensor) -> list[cr.Tensor]:
+        return list(subject(*[cr.from_numpy(p) + t * cr.from_numpy(v) for p, v in lines]))
+
+    def derivative(function: Callable[[cr.Tensor], Any]) -> Callable[[cr.Tensor], Any]:
+        return lambda t: jvp(function, t, cr.ones_like(t))[1]
+
+    start = cr.tensor(0.0, dtype=cr.float64)
+    call = FunctionCall(along, [start], [start])
+    wanted = derivative(derivative(derivative(along)))(start)
+    series = call.taylor([cr.ones_like(start)], 3)
+    for out, coefficients, third in zip(call.outputs, series, wanted, strict=True):
+        if out.dtype.kind not in "fc":
+            continue
+        found = np.zeros(out.shape) if coefficients[2] is None else 6 * coefficients[2].numpy()
+        assert found.shape == third.shape
+        size = np.abs(third.numpy()[np.isfinite(third.numpy())]).max(initial=0)
+        np.testing.assert_allclose(found, third.numpy(), rtol=1e-7, atol=1e-8 * (1 + size))
 
 
 # --- differences ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import time
 from pathlib import Path
 from types import ModuleType
@@ -137,6 +138,17 @@ def test_gradients_table_and_picture_of_the_exercises() -> None:
     assert (x[0], x[-1]) == (-4.0, 4.0)
     np.testing.assert_allclose(true - approximate, (x - 2) ** 2, atol=1e-4)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_taylor_polynomials_of_the_exercise() -> None:
+    tutorial = load("tutorial_3")
+    line = cr.taylor(tutorial.f, 2.0, 1)
+    table = tutorial.approximation_table()
+    found = line.table(table["x"])
+    for name, column in table.items():
+        np.testing.assert_allclose(found[name], column.numpy(), rtol=1e-4, atol=1e-4)
+    errors = list(tutorial.approximations(cr.exp).values())
+    assert all(after < before / 3 for before, after in itertools.pairwise(errors))
 
 
 def test_the_relu_of_the_exercise_is_the_relu() -> None:

@@ -74,6 +74,17 @@ def test_value_is_numpys(cases: list[Case]) -> None:
     demand(checks.check_value, cases)
 
 
+@each([case for case in DOUBLE if case.situation in case.row.situations[:1]])
+def test_taylor_mode_agrees_with_nested_forward_mode(cases: list[Case]) -> None:
+    demand(checks.check_taylor, cases)
+
+
+@pytest.mark.thorough
+@each([case for case in DOUBLE if case.situation not in case.row.situations[:1]])
+def test_taylor_mode_agrees_in_the_other_situations(cases: list[Case]) -> None:
+    demand(checks.check_taylor, cases)
+
+
 @each(SMOOTH)
 def test_vjp_agrees_with_differences(cases: list[Case]) -> None:
     demand(checks.check_vjp, cases)

@@ -316,7 +316,7 @@ def test_what_does_not_fit_is_named() -> None:
         cr.grad(f, ())(one, one)
     with pytest.raises(TypeError, match=r"argnums are positions or names.*got 1.5"):
         cr.grad(f, 1.5)(one, one)  # type: ignore[arg-type] # on purpose
-    with pytest.raises(cr.DTypeError, match=r"got int64 at arguments\[0\].*2.0 for 2"):
+    with pytest.raises(cr.DTypeError, match=r"got int64 at x: write 2.0 for 2"):
         cr.grad(f)(2, one)
     with pytest.raises(TypeError, match=r"expected .*f.* to return a pair"):
         cr.grad(f, has_aux=True)(one, one)
@@ -343,7 +343,7 @@ def test_unused_arguments_are_named() -> None:
     p = {"w": [X, 2.0], "b": 3.0}
     assert cr.grad(f)(p, 2.0)["b"] == 0.0
     for transform in (cr.grad, cr.value_and_grad, cr.jacobian, cr.hessian):
-        title = "grad" if transform is cr.hessian else transform.__name__
+        title = transform.__name__
         wanted = rf"{title}: the result of .*f \(.*\) doesn't depend on {{}}: use it, leave"
         of_p = wanted.format(r"p\['w'\]\[1\], p\['b'\]")
         with pytest.raises(cr.AutogradError, match=of_p):

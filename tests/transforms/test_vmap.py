@@ -547,3 +547,13 @@ def test_vmaps_are_those_of_jax() -> None:
     found = cr.vmap(cr.jacobian(lambda a, b: f(cr, a, b), (0, 1)))(A, B)
     for mine, other in zip(found, slopes, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_one_matrix_times_columns_of_each_example(columns: int) -> None:
+    rng = np.random.default_rng(0)
+    matrix, each = rng.normal(size=(4, 3)), rng.normal(size=(5, 3, columns))
+    found = cr.vmap(lambda b: matrix @ b)(each)
+    np.testing.assert_allclose(found, matrix @ each, rtol=1e-12)
+    one = cr.vmap(lambda b: cr.tensor(matrix) @ b)(cr.tensor(each[:1]))
+    np.testing.assert_allclose(one.numpy(), matrix @ each[:1], rtol=1e-12)

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from chainrule.autograd.location import assigned_at
 from chainrule.autograd.modes import (
     MODES,
     RECORDED,
@@ -100,10 +101,13 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
         raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
     edge = root._node if root._view is None else current_node(root)
     if edge is None:
+        line = assigned_at(root)
+        told = "" if line is None else f"It was assigned at {line}. "
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-            "operation with a tensor that requires grad led to it. Was it computed under no_grad, "
-            "detached, or rebound as in w = w - lr * w.grad under no_grad?"
+            f"operation with a tensor that requires grad led to it. {told}Was it computed under "
+            "no_grad, detached, or rebound as in w = w - lr * w.grad under no_grad? With "
+            "autograd_grad(..., materialize_grads=True), the gradient of a constant is zeros"
         )
     if grad is None and root._array.size != 1:
         raise AutogradError(
@@ -328,7 +332,7 @@ def autograd_grad(
     allow_unused : bool, default False
         Return None for an input that no output depends on, instead of raising.
     materialize_grads : bool, default False
-        Return zeros there; implies `allow_unused`.
+        Return zeros there, also where an output is constant; implies `allow_unused`.
     is_grads_batched : bool, default False
         The first dimension of `grad_outputs` and of the results is a batch: one pass for each
         cotangent, with a PerformanceWarning; ``vmap(vjp(f, x)[1])`` takes one for all.
@@ -374,6 +378,12 @@ def autograd_grad(
         )
     names = list(inputs) if named else list(range(len(tensors)))
     targets = [input_node(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    if materialize_grads:  # a constant contributes zeros, as was asked for
+        outputs, grad_outputs = _with_history(outputs, grad_outputs)
+        if not outputs:
+            zeros = [_zeros(*pair) for pair in zip(tensors, names, strict=True)]
+            zeros = [t.requires_grad_(create_graph) for t in zeros]
+            return dict(zip(names, zeros, strict=True)) if named else tuple(zeros)
     run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
     run.retaining = False
     run.capture_only(targets)
@@ -389,6 +399,19 @@ def autograd_grad(
         else:
             raise _unused(tensor, name)
     return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def _with_history(outputs: Any, grad_outputs: Any) -> tuple[list[Any], Any]:
+    """Return the outputs that have a history, with their cotangents."""
+    roots = as_list(outputs)
+    kept = [not isinstance(t, Tensor) or current_node(t) is not None for t in roots]
+    if all(kept) or grad_outputs is None:
+        return [t for t, keep in zip(roots, kept, strict=True) if keep], grad_outputs
+    grads = as_list(grad_outputs)
+    if len(grads) != len(roots):
+        return roots, grads  # which raises
+    pairs = [pair for pair, keep in zip(zip(roots, grads, strict=True), kept, strict=True) if keep]
+    return [t for t, _ in pairs], [g for _, g in pairs]
 
 
 def vjp_of(

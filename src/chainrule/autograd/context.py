@@ -19,7 +19,7 @@ from chainrule.autograd.record import pack_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
 from chainrule.autograd.views import current_node
-from chainrule.errors import InPlaceError
+from chainrule.errors import AutogradError, InPlaceError
 
 if TYPE_CHECKING:
     from chainrule.autograd.function_node import FunctionNode
@@ -180,7 +180,14 @@ class Context:
         ----------
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
+
+        Raises
+        ------
+        AutogradError
+            If it is called in backward.
         """
+        if self._node is not None:
+            raise saved_late_error(self._node())
         saved: dict[Any, Any] = by_name
         if values:
             saved = dict(enumerate(values))
@@ -294,7 +301,18 @@ def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     if ctx._node is not None:
         view._origins = ctx._origins
     view._dirty = view._constant = ()
+    view._unsealed = False
     return view
+
+
+def saved_late_error(node: FunctionNode | None) -> AutogradError:
+    """Return the error for values that are saved when forward has ended."""
+    name = "a custom function" if node is None else node.function.name
+    return AutogradError(
+        "save_for_backward can only be called in forward, or in setup_context, but the backward "
+        f"of {name} called it: what it saved would reach no other pass. Set an attribute of ctx, "
+        "or use a local variable"
+    )
 
 
 def _origin(

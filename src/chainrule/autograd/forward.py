@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.autograd.modes import enable_grad, no_grad, run_in
+from chainrule.autograd.modes import current_modes, enable_grad, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
+from chainrule.backend import namespace, whole
+from chainrule.errors import AutogradError
 from chainrule.interrupts import errstate
 from chainrule.primitives import elementwise
 
@@ -118,6 +120,8 @@ def _nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[No
 
 def _propagate(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
     """Add to `tangents` those of all outputs of `nodes` that depend on a seed."""
+    state = current_modes()
+    checked = state is not None and state.anomaly and state.check_nan
     for node in nodes:
         arriving = tuple(
             [None if edge is None else tangents.get(endpoint(edge)) for edge in node.edges]
@@ -127,6 +131,15 @@ def _propagate(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
             for index, tangent in enumerate(result if isinstance(result, tuple) else (result,)):
                 if tangent is not None:
                     tangents[node, index] = tangent
+                    if checked and _has_nan(tangent):
+                        raise AutogradError(
+                            f"Forward mode: the tangent of {made_at(node)}, has nan values"
+                        )
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    array = whole(tensor._array)
+    return bool(namespace(array).isnan(array).any())
 
 
 def _tangent_of(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor | None:

@@ -282,6 +282,12 @@ class Function:
             )
         return function(*args, **kwargs)
 
+    @classmethod
+    def check(cls, *args: Any, **kwargs: Any) -> Any:
+        """Check the rules of the function on these arguments: see `chainrule.checks`."""
+        function: Any = getattr(cls, "_function", None) or cls.apply(*args, **kwargs)  # raises
+        return function.spec.check(*args, **kwargs)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         forward = getattr(cls, "forward", None)

@@ -12,6 +12,7 @@ from chainrule.autograd.forward import depends_on, jvp_through, tracked
 from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
+from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
@@ -99,6 +100,29 @@ class FunctionCall:
         """Return the tangents of the outputs, given those of the inputs."""
         create = self._is_recorded(tangents) if create_graph is None else create_graph
         return self._jvp(tangents, create)
+
+    def hvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return the Hessian of the first output, a real number, times tangents of the inputs.
+
+        It is the gradient of that output's tangent: reverse over forward mode.
+        """
+        create = self._is_recorded(tangents)
+        tangent = self.jvp(tangents, create_graph=True)[0]
+        if not tangent.requires_grad or not self.inputs:
+            return zeros_for_none([None] * len(self.inputs), self.inputs)
+        one, edges = TENSOR_XP.ones_like(tangent.detach()), self._input_edges
+        found = autograd_grad([tangent], edges, [one], create, create, allow_unused=True)
+        return zeros_for_none(list(found), self.inputs)
+
+    def taylor(self, tangents: Sequence[Tensor | None], order: int) -> list[list[Tensor | None]]:
+        """Return the Taylor coefficients 1 to `order` of the outputs along a line of the inputs.
+
+        None is zero, and so are the coefficients after it.
+        """
+        found = taylor_of(self.inputs, self.outputs, tangents, order)
+        if self._is_recorded(tangents):
+            return found
+        return [[None if c is None else c.detach() for c in each] for each in found]
 
     def value(self, tangents: Sequence[Tensor | None] = ()) -> Any:
         """Return the result of the function: with its history where derivatives are recorded."""

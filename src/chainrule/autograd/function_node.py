@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
+from chainrule.autograd.context import NOTHING, Context, for_edges, saved_late_error, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
@@ -96,8 +96,11 @@ class FunctionNode(Node):
             gradient._node = gradient._grad = gradient._view = None
             result = backward(ctx, gradient)
         cotangents = self.function.cotangents(self, result, run, g)
-        if not run.retain_graph and self.ctx._saved is not NOTHING:
-            self.ctx._saved = None
+        if ctx._saved is not NOTHING:
+            if ctx._node is None and ctx._unsealed:
+                raise saved_late_error(self)
+            if not run.retain_graph:
+                self.ctx._saved = None
         return cotangents
 
     def _call_backward(

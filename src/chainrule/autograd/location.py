@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import bisect
 import functools
 import linecache
@@ -122,3 +123,37 @@ def here() -> Location | None:
     """Return the line of user code that is running."""
     frame = user_frame(sys._getframe(1))
     return None if frame is None else locate(frame.f_code, frame.f_lasti)
+
+
+def assigned_at(value: Any) -> Location | None:
+    """Return the last line of user code that assigned a value to a variable, as the source has it.
+
+    It is looked for where the value is a local variable: in the running function of the user, then
+    in those that called it. None if there is no such line, or its source is not known.
+    """
+    frame = user_frame(sys._getframe(1))
+    while frame is not None:
+        names = {name for name, found in frame.f_locals.items() if found is value}
+        line = _line_of_assignment(frame, names) if names else None
+        if line is not None:
+            return Location(frame.f_code.co_filename, line, frame.f_code.co_name)
+        frame = user_frame(frame.f_back)
+    return None
+
+
+def _line_of_assignment(frame: FrameType, names: set[str]) -> int | None:
+    """Return the last line before the running one that stores to one of these names."""
+    code = frame.f_code
+    source = "".join(linecache.getlines(code.co_filename, frame.f_globals))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    last = max((line for _, _, line in code.co_lines() if line is not None), default=0)
+    lines = {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in names
+    }
+    own = [line for line in lines if code.co_firstlineno <= line <= last]
+    return max([line for line in own if line <= frame.f_lineno] or own, default=None)

@@ -181,9 +181,12 @@ class MultiOutputNode(PrimitiveNode):
 
 
 class HookedNode(MultiOutputNode):
-    """A node whose saved arrays are each a `SavedTensor`."""
+    """A node whose saved arrays are each a `SavedTensor`; it may have one output."""
 
     __slots__ = ()
+
+    def output_edge(self, index: int) -> Edge:
+        return self.edge_of(~index)
 
 
 def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:

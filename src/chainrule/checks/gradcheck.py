@@ -241,6 +241,7 @@ def check_first(subject: Subject, settings: CheckSettings) -> None:
         raise TypeError("gradcheck: the function must return a tensor, or a tuple or list of them")
     check_precision(subject, outputs)
     check_deterministic(subject, outputs)
+    _check_numbers(subject, outputs)
     positions = compared_outputs(subject, outputs)
     if not (settings.backward or settings.forward):
         raise ArgumentError(
@@ -287,6 +288,20 @@ def _check_inputs(subject: Subject) -> None:
             "gradcheck expects at least one input tensor to require gradient, but none of the them "
             "have requires_grad=True. Call requires_grad_() on the tensors to check"
         )
+
+
+def _check_numbers(subject: Subject, outputs: dict[int, Tensor]) -> None:
+    """Raise for nan, beside which differences are nan, too."""
+    named = [(subject.input_names[k], subject.inputs[k]) for k in checked_inputs(subject)]
+    named += [(subject.output_name(i), output) for i, output in outputs.items()]
+    for name, tensor in named:
+        wrong = np.isnan(flat_numpy(tensor))
+        if wrong.any():
+            where = np.unravel_index(int(wrong.argmax()), tensor.shape)
+            raise GradcheckError(
+                f"{name} is nan at element {list(map(int, where))}, and so would be its "
+                "differences: choose a point where the function is defined"
+            )
 
 
 def _head(subject: Subject, outputs: dict[int, Tensor], found: Any, what: str) -> str:

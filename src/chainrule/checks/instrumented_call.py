@@ -41,6 +41,11 @@ class InstrumentedCall:
         self.values = tuple([_double(v, not chosen or _tracked(v)) for v in values])
         positional = inspect.signature(spec.function).bind_partial(*args)
         self.names = (*names_of(positional), *kwargs)
+        self.left_out = [
+            name
+            for name, value in zip(self.names, self.values, strict=True)
+            if isinstance(value, Tensor) and value.dtype.kind in "fc" and not _tracked(value)
+        ]
         self.dirty: tuple[int, ...] = ()  # positions of the arguments that forward marks dirty
 
     @property

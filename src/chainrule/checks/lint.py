@@ -54,7 +54,8 @@ EPS, ATOL, RTOL = 1e-6, 1e-7, 1e-5  # the defaults of gradcheck
 def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
     """Check a custom function for common mistakes, on these arguments.
 
-    Called as ``function.check(*args, **kwargs)``, where `autograd_function` made `function`.
+    Called as ``function.check(*args, **kwargs)``, where `autograd_function` made `function`, or a
+    class derived from `autograd.Function` as ``Class.check(*args, **kwargs)``.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
     Returns
     -------
     CheckReport
-        The checks that were made, and notes.
+        The checks that were made, what was not checked, and notes.
 
     Raises
     ------
@@ -114,6 +115,7 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
             f"{spec.name}.check expects at least one floating or complex tensor among its arguments"
         )
     findings = _Findings(spec.name)
+    findings.skip(instrumented)
     if spec.backward_rule is None:
         findings.problem(
             "no backward",
@@ -141,9 +143,20 @@ class _Findings:
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         self.checked: list[str] = []
+        self.skipped: list[str] = []
 
     def problem(self, name: str, text: str) -> None:
         self.problems.append(Problem(name, text))
+
+    def skip(self, call: InstrumentedCall) -> None:
+        """Report what these arguments leave unchecked."""
+        self.skipped += [
+            f"the gradient of {name!r}, which doesn't require grad while another argument does: "
+            "let both, or none"
+            for name in call.left_out
+        ]
+        if call.spec.jvp_rule is None:
+            self.skipped.append("forward mode, since there is no jvp rule")
 
     def has(self, name: str) -> bool:
         return any(problem.name == name for problem in self.problems)
@@ -158,7 +171,11 @@ class _Findings:
 
     def report(self) -> CheckReport:
         return CheckReport(
-            self.function, tuple(self.problems), tuple(self.notes), tuple(self.checked)
+            self.function,
+            tuple(self.problems),
+            tuple(self.notes),
+            tuple(self.checked),
+            tuple(self.skipped),
         )
 
 

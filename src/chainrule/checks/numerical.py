@@ -109,9 +109,12 @@ def flat_numpy(tensor: Tensor) -> Array:
 
 @errstate(all="ignore")
 def all_close(a: Array, b: Array, tolerance: float = 0.0) -> bool:
-    """Tell whether two arrays agree up to the order of summation, or a tolerance."""
+    """Tell whether two arrays agree up to the order of summation, or a tolerance.
+
+    Threads of a BLAS may add up in another order, which changes some last digits.
+    """
     finite = np.abs(a[np.isfinite(a)])
-    bound = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
+    bound = max(tolerance, 1e-13 * (finite.max() if finite.size else 0.0))
     return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bound, equal_nan=True)
 
 

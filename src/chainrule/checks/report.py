@@ -46,12 +46,15 @@ class CheckReport:
         Findings that are no mistakes, such as a second derivative that raises an error.
     checked : tuple of str
         The checks that were made.
+    skipped : tuple of str
+        What was not checked, and why.
     """
 
     function: str
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     checked: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -64,6 +67,7 @@ class CheckReport:
             lines.append(f"  {number}. {_indented(str(problem))}")
         lines += [f"  note: {_indented(note)}" for note in self.notes]
         lines.append(f"  checked: {', '.join(self.checked) or 'nothing'}")
+        lines += [f"  not checked: {each}" for each in self.skipped]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -94,9 +94,12 @@ class ArgnumSelection:
             if default is not inspect.Parameter.empty:
                 return default
         given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
+        names = self._names()
+        known = f" Its arguments are {', '.join(names)}" if names else ""
         raise ArgumentError(
             f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
-            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says which"
+            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says "
+            f"which.{known}"
         )
 
     def _names(self) -> list[str]:

@@ -22,11 +22,17 @@ class TransformCall(FunctionCall):
     """One recorded call, whose results have the kinds of the arguments: see `kinds`."""
 
     def __init__(
-        self, title: str, function: Callable[..., Any], arguments: Sequence[Any], copy: bool = False
+        self,
+        title: str,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        copy: bool = False,
+        name_of: Callable[[int], str] | None = None,
     ) -> None:
+        check_callable(title, function)
         self.given = list(arguments)
         found = [(path, leaf) for path, leaf in pytree.leaves(self.given) if leaf is not None]
-        primals = [primal(title, path, leaf, copy) for path, leaf in found]
+        primals = [primal(title, path, leaf, copy, name_of) for path, leaf in found]
         self.paths = [path for path, _ in found]
         self.kinds = [kind_of(leaf) for _, leaf in found]
         self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
@@ -65,16 +71,24 @@ class TransformCall(FunctionCall):
 
 
 def recorded_call(
-    title: str, function: Callable[..., Any], arguments: Sequence[Any], *, copy: bool = False
+    title: str,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    copy: bool = False,
+    name_of: Callable[[int], str] | None = None,
 ) -> TransformCall:
     """Call a function of trees of tensors, arrays and numbers, recorded to be differentiated.
 
-    `copy` arrays, whose elements the caller may change while the graph is still used.
+    `copy` arrays, whose elements the caller may change while the graph is still used. `name_of`
+    gives the name of an argument by its position, for errors.
     """
-    return TransformCall(title, function, arguments, copy)
+    return TransformCall(title, function, arguments, copy, name_of)
 
 
-def primal(title: str, path: str, leaf: Any, copy: bool) -> Tensor:
+def primal(
+    title: str, path: str, leaf: Any, copy: bool, name_of: Callable[[int], str] | None = None
+) -> Tensor:
     """Return an argument to differentiate by as a tensor."""
     values = values_of(leaf)
     if copy and is_array(values):
@@ -82,17 +96,30 @@ def primal(title: str, path: str, leaf: Any, copy: bool) -> Tensor:
     try:
         x = tensor_of(values)
     except TypeError:
+        kind = "an array of objects" if is_array(values) else type(leaf).__name__
         raise TypeError(
-            f"{title}: expected a tensor, an array or a float at arguments{path}, got "
-            f"{type(leaf).__name__}: cr.tree.register() makes a class a container of its parts, "
+            f"{title}: expected a tensor, an array or a float at {_place(path, name_of)}, got "
+            f"{kind}: cr.tree.register() makes a class a container of its parts, "
             "and argnums says which arguments to differentiate by"
         ) from None
     if x.dtype.kind not in "fc":
+        mend = "write 2.0 for 2"
+        if is_array(leaf) or isinstance(leaf, Tensor):
+            how = ".to(cr.float32)" if isinstance(leaf, Tensor) else ".astype(float)"
+            mend = f"convert it with {how}"
         raise DTypeError(
-            f"{title}: a primal must be floating or complex, got {x.dtype} at arguments{path}: "
-            "write 2.0 for 2, or convert it with to(cr.float32)"
+            f"{title}: a primal must be floating or complex, got {x.dtype} at "
+            f"{_place(path, name_of)}: {mend}, or leave it out of what is differentiated by"
         )
     return x
+
+
+def _place(path: str, name_of: Callable[[int], str] | None) -> str:
+    """Return where a leaf of the arguments is: by name, if it is known."""
+    if name_of is None:
+        return f"arguments{path}"
+    first, _, rest = path.removeprefix("[").partition("]")
+    return f"{name_of(int(first))}{rest}"
 
 
 def as_list(arguments: Any) -> list[Any]:
@@ -113,10 +140,13 @@ def _matching_leaves(
     title: str, like: Any, given: Any, own: str, other: str
 ) -> Iterator[tuple[Tensor, Any]]:
     for path, x, t in pytree.zip_leaves(like, given):
+        if t is None:  # zeros, also for all of a container
+            yield from ((leaf, None) for _, leaf in pytree.leaves(x) if isinstance(leaf, Tensor))
+            continue
         if pytree.children(x) is not None or pytree.children(t) is not None:
             raise TypeError(
                 f"{title}: {own} and {other} must have the same structure: at {own}{path} is "
-                f"{_describe(x)}, at {other}{path} {_describe(t)}"
+                f"{describe(x)}, at {other}{path} {describe(t)}"
             )
         if isinstance(x, Tensor):
             yield x, t
@@ -140,9 +170,22 @@ def _checked_direction(title: str, x: Tensor, given: Any, kind: str, like: str) 
     return cast(t, x.dtype)
 
 
-def _describe(part: Any) -> str:
+def describe(part: Any) -> str:
+    """Return the kind of a leaf or container, with its size and the keys of a dict."""
     parts = pytree.children(part)
-    return f"a {type(part).__name__}" + ("" if parts is None else f" of {len(parts)}")
+    if parts is None:
+        return f"a {type(part).__name__}"
+    keys = ", ".join([repr(key) for key in part][:8]) if isinstance(part, dict) else ""
+    return f"a {type(part).__name__} of {len(parts)}" + (f" ({keys})" if keys else "")
+
+
+def check_callable(title: str, function: Any) -> None:
+    """Raise if what should be a function is none."""
+    if not callable(function):
+        raise TypeError(
+            f"{title}: expected a function, got {describe(function)}: a transform takes the "
+            f"function itself, as in cr.{title}(f) and not cr.{title}(f(x))"
+        )
 
 
 def split_aux(title: str, function: Any, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -152,7 +195,7 @@ def split_aux(title: str, function: Any, result: Any, has_aux: bool) -> tuple[An
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(
             f"{title}(has_aux=True): expected {title_of(function)} to return a pair, the "
-            f"output to differentiate and auxiliary data, but got {_describe(result)}"
+            f"output to differentiate and auxiliary data, but got {describe(result)}"
         )
     return result
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall, zeros_for_none
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
@@ -18,9 +20,9 @@ from chainrule.transforms.argnums import (
     raise_unused,
     settings_of,
 )
-from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux, title_of
+from chainrule.transforms.arguments import check_callable, recorded_call, split_aux, title_of
 
-__all__ = ["grad", "hvp", "value_and_grad"]
+__all__ = ["grad", "value_and_grad"]
 
 
 def value_and_grad(
@@ -82,7 +84,7 @@ def value_and_grad(
     {'w': 26.0, 'b': tensor(16.)}
     """
     made = Made(value_and_grad, (function, argnums, has_aux), settings_of("value_and_grad", unused))
-    return _derivative(made, lambda value, grad: (value, grad))
+    return _derivative("value_and_grad", made, lambda value, grad: (value, grad))
 
 
 def grad(
@@ -124,21 +126,29 @@ def grad(
     array([1., 1.])
     """
 
+    return grad_for("grad", function, argnums, has_aux, unused)
+
+
+def grad_for(
+    title: str, function: Any, argnums: Argnums, has_aux: bool, unused: Unused
+) -> Callable[..., Any]:
+    """Return `grad` of a function for a transform, whose name errors have."""
+
     def without_value(value: Any, grad: Any) -> Any:
         return (grad, value[1]) if has_aux else grad
 
-    made = Made(grad, (function, argnums, has_aux), settings_of("grad", unused))
-    return _derivative(made, without_value)
+    made = Made(grad, (function, argnums, has_aux), settings_of(title, unused))
+    return _derivative(title, made, without_value)
 
 
-def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _derivative(title: str, made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     function, argnums, has_aux = made.args
-    title = made.maker.__name__
+    check_callable(title, function)
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
-        call = recorded_call(title, choice.call, choice.values)
-        cotangents = _scalar_cotangents(title, function, call, has_aux)
+        call = recorded_call(title, choice.call, choice.values, name_of=choice.name_of)
+        cotangents = scalar_cotangents(title, function, call, has_aux)
         found = call.grads(cotangents, retain_graph=False)
         if made.kwargs and None in found:
             raise_unused(title, choice, call, [g is not None for g in found])
@@ -148,7 +158,7 @@ def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., An
     return FunctionWrapper(derivative, function, made)
 
 
-def _scalar_cotangents(
+def scalar_cotangents(
     title: str, function: Any, call: FunctionCall, has_aux: bool
 ) -> list[Tensor | None]:
     """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
@@ -157,57 +167,20 @@ def _scalar_cotangents(
         out = parts[0][1]  # of an object with labels
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
         got = f"a {type(out).__name__}"
+        mend = "Reduce it, with sum() or mean(), or take jacobian() or vjp() of the function"
         if isinstance(out, Tensor):
             got = f"a tensor of shape {list(out.shape)} and dtype {out.dtype}"
+            if out.numel() == 1:
+                mend = "Take .real, or abs() of it"
+        elif pytree.children(out) is not None:
+            mend = "Return the number alone, or with has_aux=True a pair of it and other results"
+        elif out is None:
+            mend = "Is there a return statement?"
+        elif isinstance(out, int | float | complex | np.generic):
+            mend = "That is a constant: compute it from the arguments by operations on tensors"
         raise AutogradError(
             f"{title}: grad can be implicitly created only for real scalar outputs, but "
-            f"{title_of(function)} returned {got}. Reduce it, with sum() or mean(), or take "
-            "jacobian() or vjp() of the function"
+            f"{title_of(function)} returned {got}. {mend}"
         )
     rest: list[Tensor | None] = [None] * (len(call.outputs) - 1)
     return [TENSOR_XP.ones_like(out.detach()), *rest]
-
-
-def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """Return the Hessian of a function times a vector.
-
-    Parameters
-    ----------
-    function : callable
-        Takes the primals; returns a real tensor of one element.
-    primals : Tensor, or tuple or list of arguments
-        Where to differentiate, as for `jvp`.
-    tangents : as `primals`
-        The vector t: for each primal one of its shape, or None for zeros.
-
-    Returns
-    -------
-    as `primals`
-        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed. Of
-        the kinds of the primals, as for `grad`.
-
-    Raises
-    ------
-    AutogradError
-        If the result of `function` isn't one real number.
-    ShapeError, DTypeError, TypeError
-        As for `jvp`.
-
-    Notes
-    -----
-    The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which
-    needs only reverse mode. For many products with one Hessian, ``linearize(grad(f), x)`` computes
-    the gradient once, and each product by forward mode.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> hvp(lambda x: x[0] ** 2 * x[1], cr.tensor([1.0, 2.0]), cr.tensor([1.0, 0.0]))
-    tensor([4., 2.])
-    """
-    arguments = as_list(primals)
-    gradient = grad(function, tuple(range(len(arguments))))
-    call = recorded_call("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.vjp(directions("hvp", call.arguments, as_list(tangents)), retain_graph=False)
-    found = call.like_arguments(product)
-    return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

@@ -12,7 +12,7 @@ from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
-from chainrule.errors import ArgumentError, MissingRuleError
+from chainrule.errors import ArgumentError, AutogradError, MissingRuleError
 from chainrule.transforms.argnums import (
     Argnums,
     ArgnumSelection,
@@ -20,8 +20,14 @@ from chainrule.transforms.argnums import (
     raise_unused,
     settings_of,
 )
-from chainrule.transforms.arguments import recorded_call, split_aux
-from chainrule.transforms.gradients import grad
+from chainrule.transforms.arguments import (
+    check_callable,
+    describe,
+    recorded_call,
+    split_aux,
+    title_of,
+)
+from chainrule.transforms.gradients import grad_for
 from chainrule.transforms.vmap.vmap import vmap_for
 
 __all__ = ["hessian", "jacobian"]
@@ -83,19 +89,32 @@ def jacobian(
     {'y': {'w': tensor([[2., 0.],
             [0., 2.]]), 'b': tensor([1., 1.])}}
     """
-    if mode not in (None, "reverse", "forward"):
-        raise ArgumentError(f'jacobian: mode is "reverse", "forward" or None, but got {mode!r}')
-
     settings = settings_of("jacobian", unused)
+    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode, **settings})
+    return _jacobian("jacobian", made, function, function)
+
+
+def _jacobian(title: str, made: Made, user: Any, function: Any) -> Callable[..., Any]:
+    """Return the Jacobian of a function that a transform made of the user's."""
+    argnums, has_aux = made.args[1], made.args[2:] == (True,)
+    mode, check_used = made.kwargs["mode"], made.maker is jacobian and "unused" in made.kwargs
+    check_callable(title, user)
+    if mode not in (None, "reverse", "forward"):
+        raise ArgumentError(f'{title}: mode is "reverse", "forward" or None, but got {mode!r}')
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
-        call = recorded_call("jacobian", choice.call, choice.values)
-        _, aux = split_aux("jacobian", function, call.value_in_kind(), has_aux)
-        outputs, _ = split_aux("jacobian", function, call.result, has_aux)
+        choice = ArgnumSelection(title, function, argnums, args, kwargs)
+        call = recorded_call(title, choice.call, choice.values, name_of=choice.name_of)
+        _, aux = split_aux(title, function, call.value_in_kind(), has_aux)
+        outputs, _ = split_aux(title, function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
-        if settings and not all(used := call.used(count)):
-            raise_unused("jacobian", choice, call, used)
+        if not count:
+            raise AutogradError(
+                f"{title}: {title_of(user)} returned {describe(outputs)}, in which there is no "
+                "tensor: compute the result from the arguments by operations on tensors"
+            )
+        if check_used and not all(used := call.used(count)):
+            raise_unused(title, choice, call, used)
         blocks = iter(_blocks(call, count, mode, function))
         found = pytree.map_leaves(
             outputs,
@@ -105,7 +124,6 @@ def jacobian(
         )
         return (found, aux) if has_aux else found
 
-    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode, **settings})
     return FunctionWrapper(derivative, function, made)
 
 
@@ -150,7 +168,10 @@ def hessian(
     >>> hessian(lambda w, b: w * b * b, ("w", "b"))(2.0, 3.0)["w"]
     {'w': 0.0, 'b': 6.0}
     """
-    return jacobian(grad(function, argnums, unused=unused), argnums, mode=mode)
+    check_callable("hessian", function)
+    made = Made(hessian, (function, argnums), {"mode": mode, **settings_of("hessian", unused)})
+    gradient = grad_for("hessian", function, argnums, False, unused)
+    return _jacobian("hessian", made, function, gradient)
 
 
 def _blocks(call: FunctionCall, count: int, mode: str | None, function: Any) -> list[list[Tensor]]:

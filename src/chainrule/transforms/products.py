@@ -1,4 +1,4 @@
-"""Products with Jacobians: `jvp` and `linearize` in forward mode, `vjp` in reverse mode."""
+"""Products with Jacobians, forward (`jvp`, `linearize`) and reverse (`vjp`); `stop_gradient`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.tensor import Tensor
+from chainrule.numpy.array_class import as_ndarrays
 from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux
 from chainrule.transforms.kinds import in_kind
 
-__all__ = ["jvp", "linearize", "vjp"]
+__all__ = ["jvp", "linearize", "stop_gradient", "vjp"]
 
 
 def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -176,6 +177,34 @@ def _pulled_back_again(function: Any, primals: Any, has_aux: bool, wanted: Any) 
     value, vjp_fn, *aux = vjp(function, *primals, has_aux=has_aux)
     _check_same_value("vjp", wanted, (value, *aux) if has_aux else value)
     return vjp_fn
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return values that count as constants: no derivative goes through them.
+
+    Parameters
+    ----------
+    x : Tensor, or dicts, lists, tuples, dataclasses of them
+        Other leaves, such as arrays and numbers, are returned as they are.
+
+    Returns
+    -------
+    as `x`
+        Each tensor detached: it has the same values and memory, and no history.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.grad(lambda x: x * stop_gradient(x**2))(3.0)
+    9.0
+    """
+
+    def stopped(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        return as_ndarrays(leaf.detach()) if leaf.is_carried else leaf.detach()
+
+    return pytree.map_leaves(x, stopped)
 
 
 # --- pickles --------------------------------------------------------------------------------------

@@ -1,36 +1,19 @@
-"""Checkpointing: recompute a segment of a function in the backward pass instead of saving it.
-
-By `saved_tensors_hooks`, the graph saves a number instead of each tensor of the segment. When a
-backward pass asks for the first of them, the segment runs again on its inputs, and each tensor that
-it saves now is returned once. So there is one graph, the usual one: second derivatives,
-`autograd_grad` and `backward(inputs=)` need nothing else.
-"""
+"""Checkpointing under PyTorch's names: `chainrule.checkpoint` in the form of a call."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.autograd.function import Function
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in, saved_tensors_hooks
-from chainrule.autograd.tensor import Tensor
-from chainrule.creation import empty
-from chainrule.errors import ArgumentError, AutogradError, InPlaceError
-from chainrule.random.discrete import get_rng_state, with_rng_state
-from chainrule.random.draw import WATCHER
+from chainrule.errors import ArgumentError
+from chainrule.transforms.checkpointing import (
+    CheckpointError,
+    Contexts,
+    call_checkpointed,
+    no_contexts,
+)
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
-
-Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
-
-
-class CheckpointError(AutogradError):
-    """A function under `checkpoint` saved other tensors in its recomputation."""
-
-
-def _no_contexts() -> Contexts:
-    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def checkpoint(
@@ -38,7 +21,7 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
-    context_fn: Callable[[], Contexts] = _no_contexts,
+    context_fn: Callable[[], Contexts] = no_contexts,
     determinism_check: str = "default",
     **kwargs: Any,
 ) -> Any:
@@ -52,8 +35,8 @@ def checkpoint(
     function : callable
         Must do the same in each call. It may draw random numbers.
     *args, **kwargs
-        Its arguments. Tensors among the positional ones are saved like other values of the graph:
-        writes to them are detected, and hooks on saved tensors see them.
+        Its arguments. Tensors in them are saved like other values of the graph: writes to them are
+        detected, and hooks on saved tensors see them.
     use_reentrant : bool, optional
         Accepted for compatibility with PyTorch, without effect: the one implementation here
         supports what either of PyTorch's does.
@@ -70,7 +53,7 @@ def checkpoint(
 
     Notes
     -----
-    In a compiled function it is a plain call: the compiler decides what to save.
+    In a compiled function, or under `vmap`, it is a plain call: a compiler decides what to save.
 
     Raises
     ------
@@ -93,26 +76,9 @@ def checkpoint(
         raise ArgumentError(
             f"determinism_check should be one of 'default', 'none', got {determinism_check!r}"
         )
-    first, second = context_fn()
-    if not is_grad_enabled() or WATCHER.get() is not None:  # a compiler decides what to save
-        with first:
-            return function(*args, **kwargs)
-    state = get_rng_state() if preserve_rng_state else None
-    segment = _Segment(
-        function, _Arguments(args), kwargs, second, state, determinism_check == "default"
+    return call_checkpointed(
+        function, args, kwargs, context_fn(), preserve_rng_state, determinism_check == "default"
     )
-    hooks = saved_tensors_hooks(segment.pack, segment.unpack)
-    return run_in(hooks, _called_within, first, function, *args, **kwargs)
-
-
-def _called_within(
-    context: contextlib.AbstractContextManager[Any],
-    function: Callable[..., Any],
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
-    with context:
-        return function(*args, **kwargs)
 
 
 def checkpoint_sequential(
@@ -162,121 +128,3 @@ def _compose(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         return value
 
     return run
-
-
-class _SaveArguments(Function):
-    """Saves tensors in the graph, so that writes are detected and hooks see them."""
-
-    @staticmethod
-    def forward(ctx: Any, anchor: Tensor, *tensors: Tensor) -> Tensor:
-        ctx.save_for_backward(*tensors)
-        kept: Tensor = anchor.clone()
-        return kept
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> None:
-        raise AssertionError("the anchor is never differentiated")
-
-
-class _Arguments:
-    """The positional arguments of a call, with tensors as saved values of a node."""
-
-    def __init__(self, args: tuple[Any, ...]) -> None:
-        tensors = [value for value in args if isinstance(value, Tensor)]
-        self.plain = [None if isinstance(value, Tensor) else value for value in args]
-        self.positions = [
-            position for position, value in enumerate(args) if isinstance(value, Tensor)
-        ]
-        self.needs = [tensor.requires_grad for tensor in tensors]
-        self.node: Any = _SaveArguments.apply(empty(0, requires_grad=True), *tensors).grad_fn
-
-    def detached(self) -> list[Any]:
-        """Return the arguments for the recomputation, with tensors detached."""
-        values = list(self.plain)
-        tensors = zip(self.positions, self.node.saved_tensors, self.needs, strict=True)
-        for position, tensor, needs in tensors:
-            values[position] = tensor.detach().requires_grad_(needs)
-        return values
-
-
-class _RecomputationDone(BaseException):
-    """Ends a recomputation that has saved all tensors; not caught by `except Exception`."""
-
-
-class _Segment:
-    """One call under `checkpoint`: metadata of the tensors to save, and their recomputation."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: _Arguments,
-        keywords: dict[str, Any],
-        context: contextlib.AbstractContextManager[Any],
-        rng_state: Any,
-        checked: bool,
-    ) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.keywords = keywords
-        self.context = context
-        self.rng_state = rng_state
-        self.checked = checked
-        self.metadata: list[tuple[Any, Any]] = []  # shape and dtype of each saved tensor
-        self.recomputed: dict[int, tuple[Tensor, int]] = {}  # tensors with their versions
-
-    def pack(self, tensor: Tensor) -> int:
-        """Return the number of a tensor that the first call saves."""
-        self.metadata.append((tensor.shape, tensor.dtype))
-        return len(self.metadata) - 1
-
-    def unpack(self, number: int) -> Tensor:
-        """Return the tensor with this number once; a second request recomputes the segment."""
-        if number not in self.recomputed:
-            self._recompute()
-        tensor, version = self.recomputed.pop(number)
-        if tensor._version != version:
-            raise InPlaceError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: a {tensor.dtype} of shape {list(tensor.shape)} that the "
-                "function under checkpoint wrote to after the graph had saved it"
-            )
-        return tensor
-
-    def _recompute(self) -> None:
-        """Call the function again until it has saved as many tensors as in the first call."""
-        self.recomputed, count = {}, len(self.metadata)
-
-        def keep(tensor: Tensor) -> Tensor:
-            self.recomputed[len(self.recomputed)] = tensor, tensor._version
-            if len(self.recomputed) == count:
-                raise _RecomputationDone
-            return tensor
-
-        def run() -> None:
-            hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
-            arguments = self.arguments.detached()
-            with self.context, contextlib.suppress(_RecomputationDone):
-                run_in(hooks, self.function, *arguments, **self.keywords)
-
-        if self.rng_state is None:
-            run_in(enable_grad(), run)
-        else:
-            with_rng_state(self.rng_state, run_in, enable_grad(), run)
-        self._check(count)
-
-    def _check(self, count: int) -> None:
-        if len(self.recomputed) != count:
-            raise CheckpointError(
-                "checkpoint: A different number of tensors was saved during the original forward "
-                f"and recomputation. Number of tensors saved during forward: {count}, during "
-                f"recomputation: {len(self.recomputed)}. The function must do the same every time."
-            )
-        for number, (shape, dtype) in enumerate(self.metadata if self.checked else ()):
-            tensor, _ = self.recomputed[number]
-            if (tensor.shape, tensor.dtype) != (shape, dtype):
-                raise CheckpointError(
-                    "checkpoint: Recomputed values for the following tensors have different "
-                    f"metadata than during the forward pass: saved value {number} was {dtype} "
-                    f"{list(shape)}, and is {tensor.dtype} {list(tensor.shape)} now. The function "
-                    "must do the same every time."
-                )

@@ -9,7 +9,6 @@ array([1.  , 0.42])
 from chainrule.compat.autograd import numpy as numpy
 from chainrule.compat.autograd.builtins import dict, isinstance, list, tuple, type
 from chainrule.compat.autograd.differential_operators import (
-    checkpoint,
     deriv,
     egrad,
     elementwise_grad,
@@ -32,6 +31,7 @@ from chainrule.compat.autograd.differential_operators import (
     vector_jacobian_product,
 )
 from chainrule.compat.autograd.tracer import primitive
+from chainrule.transforms import checkpoint
 
 __all__ = [
     "checkpoint",

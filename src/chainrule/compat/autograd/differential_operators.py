@@ -13,13 +13,11 @@ from chainrule.compat.autograd.core import make_jvp as _make_jvp
 from chainrule.compat.autograd.core import make_vjp as _make_vjp
 from chainrule.compat.autograd.extend import vspace
 from chainrule.compat.autograd.tracer import conjugate, isbox
-from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary, wraps
+from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
 from chainrule.errors import AutogradError
 from chainrule.transforms import jacobian as _jacobian
-from chainrule.utils.checkpoint import checkpoint as _checkpoint
 
 __all__ = [
-    "checkpoint",
     "deriv",
     "egrad",
     "elementwise_grad",
@@ -254,13 +252,3 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
         return grad(of_dict)(dict(bound.arguments))
 
     return gradients
-
-
-def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that keeps only its arguments for the backward pass."""
-
-    @wraps(fun)
-    def recomputed(*args: Any, **kwargs: Any) -> Any:
-        return _checkpoint(fun, *args, **kwargs)
-
-    return recomputed

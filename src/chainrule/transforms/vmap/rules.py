@@ -269,8 +269,13 @@ def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
     xp = inner_xp(a, b)
     if a.ndim == 1 or b.ndim == 1:
         raise ValueError("matmul: expected vectors or matrices, got a number")
-    if b.ndim == 2 and a.ndim == 3 and a.shape[0] == 1:  # one matrix, many vectors: one product
-        return batched(level, xp.matmul(b, xp.matrix_transpose(a[0])))
+    if a.ndim == 3 and a.shape[0] == 1:  # one matrix, many vectors or columns: one product
+        if b.ndim == 2:
+            return batched(level, xp.matmul(b, xp.matrix_transpose(a[0])))
+        if b.ndim == 3 and b.shape[-1] == 1 < b.shape[0]:
+            rows = xp.reshape(b, b.shape[:2])
+            out = xp.matmul(rows, xp.matrix_transpose(a[0]))
+            return batched(level, xp.reshape(out, (*out.shape, 1)))
     if b.ndim == 3 and b.shape[0] == 1:  # rows of all examples, one matrix
         rows = xp.reshape(a, (_product(a.shape[:-1]), a.shape[-1]))
         out = xp.matmul(rows, b[0])

@@ -17,7 +17,7 @@ from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.random import draw as sampling
-from chainrule.transforms.arguments import title_of
+from chainrule.transforms.arguments import check_callable, title_of
 from chainrule.transforms.kinds import common_kind, in_kind
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
@@ -160,6 +160,7 @@ def vmap(
     tensor([[ 6., 12.],
             [42., 56.]])
     """
+    check_callable("vmap", func)
     if randomness not in RANDOMNESS:
         raise ArgumentError(
             f'vmap: randomness is "error", "different" or "same", but got {randomness!r}'
