@@ -409,7 +409,7 @@ PUBLIC_MODULES = {
     "chainrule.backends": {"cuda", "cudnn", "mps"},
     "chainrule.nn": {"functional", "utils"},
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
-    "chainrule.scipy": {"special"},
+    "chainrule.scipy": {"optimize", "special"},
     "chainrule.signal": {"windows"},
     "chainrule.utils": {"checkpoint"},
 }

@@ -60,6 +60,7 @@ _LATER = {
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",
+        "chainrule.implicit": "implicit_function",
         "chainrule.random.generator": "Generator",
         "chainrule.io": "save load",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
