@@ -10,7 +10,8 @@ import numpy as np
 
 from chainrule.autograd.conversions import RUNNING
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
-from chainrule.autograd.modes import MODES, no_grad
+from chainrule.autograd.modes import MODES, ModeContext, enable_grad, no_grad
+from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import call_with
@@ -19,6 +20,12 @@ from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import tell_of_loop
 
 _array_of = SLOTS["_array"].__get__
+
+
+_OF_ONE_EXAMPLE = (
+    "vmap: a derivative by a tensor that a solver or a foreign function closes over was asked for "
+    "while it ran for one example: pass the tensor as an argument"
+)
 
 
 class _Example:
@@ -38,11 +45,16 @@ class _Example:
             return tensor
         known = self._proxies.get(id(tensor))
         if known is None:
+            node = SLOTS["_node"].__get__(tensor)
+            values = {
+                "_array": self.array(array),
+                "_node": None if node is None else ErrorNode(_OF_ONE_EXAMPLE, ()),
+                "_grad": None,
+                "_view": None,
+            }
             made: Tensor = object.__new__(Tensor)
-            for slot, value in (("_array", self.array(array)), ("_node", None)):
+            for slot, value in values.items():
                 SLOTS[slot].__set__(made, value)
-            for slot in ("_grad", "_view"):
-                SLOTS[slot].__set__(made, None)
             known = self._proxies[id(tensor)] = tensor, made
         return known[1]
 
@@ -76,12 +88,34 @@ def with_numbers(title: str, function: Callable[[], list[Any]]) -> list[Any]:
     Under vmap it is called for each example in turn, with the tensors that it reads as they are for
     the example, and the results are batched arrays.
     """
-    variables: dict[Any, Any] = {MODES: no_grad().entered(MODES.get()), RUNNING: None}
+    return _of_examples(title, function, no_grad(), {RUNNING: None}, symbols=False)
+
+
+def with_foreign(title: str, function: Callable[[], list[Any]]) -> list[Any]:
+    """Call a function of foreign code: as `with_numbers`, but it is recorded what it closes over.
+
+    So what it closes over can't become a number without notice. A compiled function gets its
+    symbols, of which functions of NumPy are traced.
+    """
+    return _of_examples(title, function, enable_grad(), {}, symbols=True)
+
+
+def _of_examples(
+    title: str,
+    function: Callable[[], list[Any]],
+    mode: ModeContext,
+    variables: dict[Any, Any],
+    *,
+    symbols: bool,
+) -> list[Any]:
+    variables = {MODES: mode.entered(MODES.get()), **variables}
     levels: list[Level] = []
     interceptor: Any = INTERCEPTOR.get()
     while interceptor is not None:
         if not hasattr(interceptor, "level"):
-            raise _compile_error(title)
+            if levels or not symbols:
+                raise _compile_error(title)
+            break
         levels.insert(0, interceptor.level)
         interceptor = interceptor.outer
     if not levels:
