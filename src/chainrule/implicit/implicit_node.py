@@ -25,7 +25,7 @@ from chainrule.backend import whole
 from chainrule.errors import AutogradError
 from chainrule.implicit.inverse import Inverse, Linearization
 from chainrule.interrupts import T
-from chainrule.transforms.vmap.interpreter import BatchBoundary
+from chainrule.transforms.vmap.interpreter import BatchBoundary, VmapInterpreter
 
 Residual = Callable[[Tensor], Tensor]
 
@@ -50,11 +50,8 @@ class RecordedResidual:
 
     def _sources(self) -> list[Edge]:
         """Return the edges that lead out of the graph, in the order in which they are found."""
-        levels: list[Any] = []
-        interceptor: Any = INTERCEPTOR.get()
-        while hasattr(interceptor, "level"):  # tensors from outside of a vmap have nodes of its own
-            levels.append(interceptor.level)
-            interceptor = interceptor.outer
+        # Tensors from outside of a vmap have nodes of its own, where its gradients are summed.
+        levels = [getattr(each, "level", None) for each in interceptors()]
         own, found = endpoint(self.unknown), dict[Any, Edge]()
         stack, seen = [self.root], set[Node]()
         self.depends = False
@@ -126,7 +123,7 @@ class ImplicitNode(Node):
 
             start = -self.inverse.solve(g.detach(), not self.transposed)
             adjoint = self._linear_solution(transposed, start, not self.transposed)
-            found = again.vjp(adjoint, first.sources, recorded=True)
+            found = self._vjp_again(again, adjoint, first.sources)
         if not run.retain_graph:
             self.recorded = None
         return found
@@ -136,7 +133,10 @@ class ImplicitNode(Node):
         if not is_grad_enabled():
             return -self.inverse.solve(first.jvp(first.sources, tangents), self.transposed)
         again = self._again(first)
-        forced = again.jvp(first.sources, tangents)
+        groups = self._matched(again, first.sources)
+        pairs = zip(groups, tangents, strict=True)
+        seeds = [(edge, t) for edges, t in pairs for edge in edges if t is not None]
+        forced = again.jvp([edge for edge, _ in seeds], [t for _, t in seeds])
 
         def forward(tangent: Tensor) -> Tensor:
             return again.jvp([again.unknown], [tangent]) + forced
@@ -147,6 +147,34 @@ class ImplicitNode(Node):
     def _linear_solution(self, residual: Residual, value: Tensor, transposed: bool) -> Tensor:
         return solution(residual, value._array, self.inverse, transposed, self.title)
 
+    def _vjp_again(
+        self, again: RecordedResidual, adjoint: Tensor, sources: Sequence[Edge]
+    ) -> list[Any]:
+        """Return the cotangents of the sources, recorded."""
+        groups = self._matched(again, sources)
+        flat = again.vjp(adjoint, [edge for edges in groups for edge in edges], recorded=True)
+        following, found = iter(flat), []
+        for edges in groups:
+            parts = [g for g in [next(following) for _ in edges] if g is not None]
+            found.append(sum(parts[1:], parts[0]) if parts else None)
+        return found
+
+    def _matched(self, again: RecordedResidual, sources: Sequence[Edge]) -> list[list[Edge]]:
+        """Return the edges of the second record that belong to each source of the first.
+
+        Under a vmap that has begun since, they lead to the boundaries before the sources.
+        """
+        groups: dict[Any, list[Edge]] = {endpoint(edge): [] for edge in sources}
+        for edge in again.sources:
+            inner = edge
+            while endpoint(inner) not in groups:
+                node = endpoint(inner)[0]
+                if not isinstance(node, BatchBoundary):
+                    raise self._changed()
+                inner = node.edges[0]
+            groups[endpoint(inner)].append(edge)
+        return list(groups.values())
+
     def _first(self) -> RecordedResidual:
         if self.recorded is None:
             raise freed_error(self)
@@ -154,29 +182,56 @@ class ImplicitNode(Node):
 
     def _again(self, first: RecordedResidual) -> RecordedResidual:
         """Record the residual with the solution as a result of this node."""
-        call = functools.partial(RecordedResidual, self.residual, make(self.value, self))
-        found = in_context(self.context, call)
-        self._check_same(whole(first.array), whole(found.array))
+        found = in_context(
+            self.context,
+            lambda: RecordedResidual(self.residual, make(self.value, self)),
+            interceptors(),
+        )
+        before, now = whole(first.array), whole(found.array)
+        if before.size != now.size or not np.array_equal(before, now.reshape(before.shape), True):
+            self._check_same(before, now)
         return found
 
     def _check_same(self, before: Any, now: Any) -> None:
         """Raise if the residual is another one than where the solution was computed."""
-        if before.shape != now.shape or not np.array_equal(before, now, equal_nan=True):
-            scale = max(np.abs(before).max(initial=0), np.abs(now).max(initial=0))
-            change = np.inf if before.shape != now.shape else np.abs(before - now).max()
-            if change > 1e-9 * max(scale, self.inverse.scale):
-                raise AutogradError(
-                    f"{self.title}: a second derivative calls the residual again, and it has "
-                    "another value now: a variable that it closes over was assigned anew or "
-                    "written to, or it draws random numbers. Pass what changes as an argument"
-                )
+        change = np.inf
+        if before.size == now.size:
+            change = np.abs(before - now.reshape(before.shape)).max()
+        scale = max(np.abs(before).max(initial=0), np.abs(now).max(initial=0))
+        if not change <= 1e-9 * max(scale, self.inverse.scale):
+            raise self._changed()
+
+    def _changed(self) -> AutogradError:
+        return AutogradError(
+            f"{self.title}: a second derivative calls the residual again, and it is another one "
+            "now: a variable that it closes over was assigned anew or written to, or it draws "
+            "random numbers. Pass what changes as an argument"
+        )
 
 
-def in_context(context: Context, function: Callable[[], T]) -> T:
-    """Call a function in the context of an earlier call: under the same vmap, in the same modes."""
+def interceptors() -> list[Any]:
+    """Return the interceptors in force, from the innermost to the outermost."""
+    found: list[Any] = []
+    interceptor: Any = INTERCEPTOR.get()
+    while interceptor is not None:
+        found.append(interceptor)
+        interceptor = getattr(interceptor, "outer", None)
+    return found
+
+
+def in_context(
+    context: Context, function: Callable[[], T], within: Sequence[VmapInterpreter] = ()
+) -> T:
+    """Call a function in the context of an earlier call: under the same vmap, in the same modes.
+
+    `within` are the vmaps of now, in which what it records is differentiated.
+    """
 
     def call() -> T:
-        interceptor = INTERCEPTOR.get()
+        own = interceptors()
+        interceptor = own[0] if own else None
+        for each in reversed([each for each in within if each not in own]):
+            interceptor = each.nested_in(interceptor)
         return function() if interceptor is None else intercepting(interceptor, function)
 
     result: T = context.copy().run(call)

@@ -161,15 +161,19 @@ def _pivots(matrices: Any) -> Any:
 
 
 def _check_finite(at: Linearization, diagonal: Any) -> None:
-    if np.isfinite(diagonal).all() and np.isfinite(whole(at.value)).all():
-        return
-    value, residual = whole(at.value), whole(at._graph.array)
-    where = "solution" if not np.isfinite(value).all() else "residual"
-    where = where if not np.isfinite(residual).all() else "Jacobian of the residual"
-    raise AutogradError(
-        f"{at.title}: the {where} has nan or inf, so that there is no derivative: look for nan in "
-        "the data, and for functions outside of their domain, such as log of 0, at the solution"
-    )
+    """Raise if there is nan or inf in the solution, the residual or the pivots."""
+    arrays = {
+        "solution": whole(at.value),
+        "residual": whole(at.residual._array),
+        "Jacobian of the residual": diagonal,
+    }
+    found = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    if found:
+        raise AutogradError(
+            f"{at.title}: the {found[0]} has nan or inf, so that there is no derivative: look for "
+            "nan in the data, and for functions outside of their domain, such as log of 0, at the "
+            "solution"
+        )
 
 
 class KrylovInverse(Inverse):
