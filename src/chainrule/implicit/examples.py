@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.conversions import RUNNING
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES, ModeContext, enable_grad, no_grad
 from chainrule.autograd.node import ErrorNode
@@ -88,7 +87,7 @@ def with_numbers(title: str, function: Callable[[], list[Any]]) -> list[Any]:
     Under vmap it is called for each example in turn, with the tensors that it reads as they are for
     the example, and the results are batched arrays.
     """
-    return _of_examples(title, function, no_grad(), {RUNNING: None}, symbols=False)
+    return _of_examples(title, function, no_grad(), symbols=False)
 
 
 def with_foreign(title: str, function: Callable[[], list[Any]]) -> list[Any]:
@@ -97,18 +96,13 @@ def with_foreign(title: str, function: Callable[[], list[Any]]) -> list[Any]:
     So what it closes over can't become a number without notice. A compiled function gets its
     symbols, of which functions of NumPy are traced.
     """
-    return _of_examples(title, function, enable_grad(), {}, symbols=True)
+    return _of_examples(title, function, enable_grad(), symbols=True)
 
 
 def _of_examples(
-    title: str,
-    function: Callable[[], list[Any]],
-    mode: ModeContext,
-    variables: dict[Any, Any],
-    *,
-    symbols: bool,
+    title: str, function: Callable[[], list[Any]], mode: ModeContext, *, symbols: bool
 ) -> list[Any]:
-    variables = {MODES: mode.entered(MODES.get()), **variables}
+    variables: dict[Any, Any] = {MODES: mode.entered(MODES.get())}
     levels: list[Level] = []
     interceptor: Any = INTERCEPTOR.get()
     while interceptor is not None:

@@ -174,7 +174,7 @@ class Problem:
         def lagrangian(x: Tensor) -> Any:
             return self.objective(x, self.args) - (stacked(self.constraints, x) * factors).sum()
 
-        slope = replaced(x, held, self.bounds, grad(lagrangian)(x))
+        slope = replaced(x, held[:-1], self.bounds, grad(lagrangian)(x))
         mask = make(held[-1], None)
         return cat([slope, where(mask, stacked(self.constraints, x), factors)])
 

@@ -277,7 +277,7 @@ def root_scalar(
     maker = inverse_maker(title, "dense", 1)
     result = results[0]
     found = differentiable(title, equation, value, maker, unknowns.layout, True)
-    result.root = result.root if found is unknowns.x0 else found
+    result.root = float(result.root) if found is unknowns.x0 else found
     warn_of_failure(title, results, result.root)
     return result
 
