@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = ["README.md", "docs/compiling.md", "docs/transforms.md"]
+PAGES = ["README.md", "docs/compiling.md", "docs/solvers.md", "docs/transforms.md"]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)
 
 

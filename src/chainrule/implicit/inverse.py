@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,7 +89,7 @@ class Inverse:
     def __init__(self, at: Linearization) -> None:
         self._at = at
 
-    @cached_property
+    @property
     def scale(self) -> float:
         """The largest magnitude among the unknowns."""
         return float(np.abs(whole(self._at.value)).max(initial=0))
@@ -106,14 +105,16 @@ class Inverse:
 class DenseInverse(Inverse):
     """The Jacobian and, of a single one, its LU decomposition, computed when first needed."""
 
+    _found: tuple[Tensor, Any] | None = None
+
     def _solve(self, b: Tensor, transposed: bool) -> Tensor:
-        matrix, factors = self._system
+        matrix, factors = self._system()
         return _solved(matrix, factors, b, transposed)
 
-    @cached_property
     def _system(self) -> tuple[Tensor, Any]:
-        found: tuple[Tensor, Any] = self._at.within(lambda: run_in(no_grad(), self._factorise))
-        return found
+        if self._found is None:
+            self._found = self._at.within(lambda: run_in(no_grad(), self._factorise))
+        return self._found
 
     def _factorise(self) -> tuple[Tensor, Any]:
         at = self._at

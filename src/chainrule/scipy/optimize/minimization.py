@@ -187,7 +187,7 @@ class Problem:
         settings = (unknowns.layout, unknowns.as_arrays)
         found = differentiable(title, equation, value, maker, *settings)
         if found is unknowns.layout.tree:
-            results[0].x = unknowns.plain(results[0].x)
+            results[0].x = unknowns.result(results[0].x)
             return results[0]
         result = results[0] if len(results) == 1 else joined(results)
         result.x, result.fun = found, self.value(found)
@@ -211,6 +211,7 @@ class Run:
         self.jac, self.hess, self.hessp = derivatives
         self.args = without_history(problem.args)
         self.calls = 0
+        self._kept: tuple[Any, Any] | None = None  # a vector, and the gradient there
 
     # --- functions of vectors ---
 
@@ -223,20 +224,26 @@ class Run:
         found = self.problem.fun(self.unknowns.plain(v), *self.args)
         return self._checked(found[0] if self.problem.is_pair else found)
 
-    def value_and_grad(self, v: Any) -> Any:
-        """Return the objective and its gradient."""
+    def value_and_keep(self, v: Any) -> Any:
+        """Return the objective; keep the gradient, for which SciPy asks next."""
         if self.problem.is_pair:
             found, slope = self.problem.fun(self.unknowns.plain(v), *self.args)
-            return self._checked(found), self.unknowns.vector("the gradient", slope)
-        found, slope = value_and_grad(self.recorded)(make(v.copy(), None))
-        return self._checked(found), slope.numpy()
+            slope = self.unknowns.vector("the gradient", slope)
+        else:
+            found, gradient = value_and_grad(self.recorded)(make(v.copy(), None))
+            slope = gradient.numpy()
+        self._kept = v.copy(), slope
+        return self._checked(found)
 
     def gradient(self, v: Any) -> Any:
         """Return the gradient as the user computes it, or chainrule."""
         if callable(self.jac):
             found = self.jac(self.unknowns.plain(v), *self.args)
             return self.unknowns.vector("the result of jac", found)
-        return self.value_and_grad(v)[1]
+        if self._kept is None or not (self._kept[0] == v).all():
+            self.value_and_keep(v)
+        assert self._kept is not None
+        return self._kept[1]
 
     def hessian(self, v: Any) -> Any:
         """Return the Hessian matrix."""
@@ -259,8 +266,9 @@ class Run:
         return hvp(self.recorded, make(v.copy(), None), make(p.copy(), None)).numpy()
 
     def _checked(self, value: Any) -> Any:
-        number = scalar(self.problem.title, self.problem.fun, value)
-        found = float(numbers_of(number) if isinstance(number, Tensor) else number)
+        if value.__class__ is not float and value.__class__ is not np.float64:
+            value = scalar(self.problem.title, self.problem.fun, value)
+        found = float(numbers_of(value) if isinstance(value, Tensor) else value)
         if not self.calls:
             check_first(self.problem.title, self.problem.fun, found, self.args)
         self.calls += 1
@@ -278,11 +286,10 @@ class Run:
         settings |= self._second_derivatives()
         if self.name in WITHOUT_GRADIENT:
             return OPTIMIZE.minimize(self.value, start, method=self.method, **settings)
-        if self.jac is None or self.jac is True:
-            settings["jac"] = True
-            return OPTIMIZE.minimize(self.value_and_grad, start, method=self.method, **settings)
-        settings["jac"] = self.gradient if callable(self.jac) else self.jac
-        return OPTIMIZE.minimize(self.value, start, method=self.method, **settings)
+        own = self.jac is None or self.jac is True
+        settings["jac"] = self.gradient if own or callable(self.jac) else self.jac
+        function = self.value_and_keep if own else self.value
+        return OPTIMIZE.minimize(function, start, method=self.method, **settings)
 
     def _second_derivatives(self) -> dict[str, Any]:
         """Return what the method uses of second derivatives: the user's, else chainrule's."""
@@ -299,16 +306,16 @@ class Run:
         """Return a user's callback as one of vectors."""
         if given is None:
             return None
-        plain = self.unknowns.plain
+        shown_as = self.unknowns.result
         if set(inspect.signature(given).parameters) == {"intermediate_result"}:
 
             def of_result(intermediate_result: Any) -> Any:
                 shown = OPTIMIZE.OptimizeResult(intermediate_result)
-                shown.x = plain(shown.x.copy())
+                shown.x = shown_as(shown.x.copy())
                 return given(intermediate_result=shown)
 
             return of_result
-        return lambda v, *rest: given(plain(v.copy()), *rest)
+        return lambda v, *rest: given(shown_as(v.copy()), *rest)
 
     def solution(self, result: Any) -> list[Any]:
         """Return the unknowns and the multipliers; masks of what holds them, and of doubts."""

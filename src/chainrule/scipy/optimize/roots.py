@@ -66,7 +66,7 @@ class _System:
         maker = inverse_maker(self.title, linear_solver, unknowns.size)
         settings = (unknowns.layout, unknowns.as_arrays)
         found = differentiable(self.title, equation or self.recorded, value, maker, *settings)
-        return unknowns.plain(value) if found is unknowns.layout.tree else found
+        return unknowns.result(value) if found is unknowns.layout.tree else found
 
 
 def root(
@@ -151,7 +151,7 @@ def root(
             method=method,
             jac=matrix if method in ("hybr", "lm") and jac is not False else None,
             tol=tol,
-            callback=None if callback is None else lambda v, f: callback(unknowns.plain(v), f),
+            callback=None if callback is None else lambda v, f: callback(unknowns.result(v), f),
             options=options,
         )
         results.append(found)

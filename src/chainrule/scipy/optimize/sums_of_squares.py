@@ -154,7 +154,7 @@ def least_squares(
     maker = inverse_maker(title, linear_solver, unknowns.size)
     found = differentiable(title, equation, value, maker, unknowns.layout, unknowns.as_arrays)
     if found is unknowns.layout.tree:
-        results[0].x = unknowns.plain(results[0].x)
+        results[0].x = unknowns.result(results[0].x)
         return results[0]
     result = results[0] if len(results) == 1 else joined(results)
     result.x, result.cost = found, problem.cost(vector_of(title, found))

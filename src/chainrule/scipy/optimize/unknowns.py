@@ -62,12 +62,23 @@ class Unknowns:
         return self.layout.tree_of(vector, self.as_arrays)
 
     def plain(self, vector: Any) -> Any:
-        """Return the tree of an array, in the kinds of the start."""
+        """Return the tree of an array for a function: arrays for arrays and numbers.
+
+        A number is an array without dimensions, of which a compiled function needs one program.
+        """
+        if self._is_array:
+            return vector
+        parts = self.layout.split(make(vector.copy(), None))
+        found = [part._array if self.as_arrays else part for part in parts]
+        return pytree.with_leaves(self.x0, found)
+
+    def result(self, vector: Any) -> Any:
+        """Return the tree of an array in the kinds of the start."""
         if self._is_array:
             return vector
         parts = self.layout.split(make(vector.copy(), None))
         pairs = zip(self._kinds, parts, strict=True)
-        return pytree.with_leaves(self.x0, [kind(part) for kind, part in pairs])
+        return pytree.with_leaves(self.x0, [kind(part.clone()) for kind, part in pairs])
 
     def vector(self, what: str, tree: Any) -> Any:
         """Return the array of a tree of numbers that belong to the unknowns, such as a gradient."""
