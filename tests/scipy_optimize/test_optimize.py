@@ -44,7 +44,15 @@ WITH_GRADIENT += ["trust-ncg", "trust-exact", "trust-krylov"]
 WITHOUT = ["Nelder-Mead", "Powell", "COBYLA", "COBYQA"]
 
 
-@pytest.mark.parametrize("method", [*WITH_GRADIENT, *WITHOUT])
+def some(names: Any, quick: set[str]) -> list[Any]:
+    """Return parameters, the others among the thorough ones."""
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.thorough) for n in names]
+
+
+EACH_KIND = {"BFGS", "L-BFGS-B", "SLSQP", "Newton-CG", "trust-exact", "trust-constr", "Nelder-Mead"}
+
+
+@pytest.mark.parametrize("method", some([*WITH_GRADIENT, *WITHOUT], EACH_KIND))
 def test_minimize_by_all_methods_and_its_derivatives(method: str) -> None:
     def fit(lam: Any) -> Any:
         return optimize.minimize(penalized, np.zeros(3), lam, method=method, tol=1e-8).x
@@ -59,7 +67,7 @@ def test_minimize_by_all_methods_and_its_derivatives(method: str) -> None:
     np.testing.assert_allclose(second, cr.jacobian(cr.jacobian(ridge))(0.7), atol=2e-5)
 
 
-@pytest.mark.parametrize("method", WITH_GRADIENT)
+@pytest.mark.parametrize("method", some(WITH_GRADIENT, {"BFGS", "Newton-CG", "trust-exact"}))
 def test_minimize_uses_our_derivatives_and_returns_scipys_result(method: str) -> None:
     found = optimize.minimize(rosenbrock, [-1.2, 1.0], method=method)
     assert type(found) is reference.OptimizeResult
@@ -292,7 +300,7 @@ FITS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", some(FITS, {"trf", "lm", "huber", "free", "held", "gmres"}))
 def test_least_squares_and_its_derivatives(name: str) -> None:
     settings = FITS[name]
 
@@ -335,7 +343,9 @@ def test_least_squares_as_scipys() -> None:
 # --- roots ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["hybr", "lm", "broyden1", "anderson", "krylov", "df-sane"])
+@pytest.mark.parametrize(
+    "method", some(["hybr", "lm", "broyden1", "anderson", "krylov", "df-sane"], {"hybr", "krylov"})
+)
 def test_root_by_all_kinds_of_methods(method: str) -> None:
     def meet(radius: Any) -> Any:
         """The point of a circle and a line."""

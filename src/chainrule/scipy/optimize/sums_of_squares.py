@@ -124,7 +124,7 @@ def least_squares(
     ...     return cr.scipy.optimize.least_squares(misfit, start, args=(y,)).x["rate"]
     >>> data = 2.0 * np.exp(-3.0 * t)
     >>> round(rate(data), 4), cr.grad(rate)(data)[:3].round(3)
-    (3.0, array([ 1.224,  0.565,  0.139]))
+    (3.0, array([0.743, 0.395, 0.134]))
     """
     problem = _Problem(fun, x0, (as_args(args), kwargs or {}), bounds, loss, f_scale)
     unknowns, title = problem.unknowns, problem.title
