@@ -17,7 +17,10 @@ from typing import Any
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = ["README.md", "docs/compiling.md", "docs/stats.md", "docs/transforms.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("compiling", "solvers", "stats", "transforms")),
+]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)
 
 

@@ -63,6 +63,8 @@ _LATER = {
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",
+        "chainrule.foreign": "wrap",
+        "chainrule.implicit": "implicit_function",
         "chainrule.random.generator": "Generator",
         "chainrule.io": "save load",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",

@@ -124,6 +124,8 @@ from chainrule.errors import ShapeError as ShapeError
 from chainrule.errors import VerificationError as VerificationError
 from chainrule.fft.stft import istft as istft
 from chainrule.fft.stft import stft as stft
+from chainrule.foreign import wrap as wrap
+from chainrule.implicit.solutions import implicit_function as implicit_function
 from chainrule.io import load as load
 from chainrule.io import save as save
 from chainrule.kernels.threads import get_num_threads as get_num_threads

@@ -70,6 +70,8 @@ ELSEWHERE = {
     "cr.profile": "it compiles",
     "cr.gradcheck": "takes functions",
     "cr.gradgradcheck": "takes functions",
+    "cr.implicit_function": "takes functions",
+    "cr.wrap": "takes functions",
     "cr.get_default_dtype": "of no tensors",
     "cr.set_default_dtype": "of no tensors",
     "cr.is_grad_enabled": "of no tensors",

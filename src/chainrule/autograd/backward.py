@@ -21,7 +21,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, Node, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
@@ -439,6 +439,35 @@ def vjp_of(
         _captured_gradient(run, key, tensor) if key in run.captured else None
         for key, tensor in enumerate(inputs)
     ]
+
+
+class _InnerPass(BackwardPass):
+    """A pass that a node's rule runs: hooks of its targets are left to the pass around it."""
+
+    def _run_pre_hooks(self, node: Node, g: Any) -> Any:
+        if node not in self.captures or node in self.running:
+            return super()._run_pre_hooks(node, g)
+        parts = g if g.__class__ is dict else {0: g}
+        for index, key in self.captures[node]:
+            if index in parts:
+                self.captured[key] = parts[index]
+        return None
+
+
+def cotangents_between(
+    root: Edge, g: Any, targets: Sequence[Edge], earliest: int, *, recorded: bool
+) -> list[Any]:
+    """Return the cotangents of `targets`, given that of `root`; None where it doesn't depend.
+
+    Only nodes run that are numbered `earliest` or later, and the graph is kept. Cotangents are
+    arrays, or tensors if the pass is recorded.
+    """
+    run = _InnerPass(True, recorded)
+    run.retaining = False
+    run.accumulate(root, g)
+    run.capture_only([endpoint(edge) for edge in targets], earliest=earliest)
+    _walk(run)
+    return [run.captured.get(key) for key in range(len(targets))]
 
 
 def _batched_grads(

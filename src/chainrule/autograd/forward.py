@@ -13,7 +13,8 @@ from typing import Any
 
 from chainrule.autograd.modes import current_modes, enable_grad, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, made_at
+from chainrule.autograd.reverse import reachable
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
@@ -73,6 +74,20 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
         return run_in(enable_grad() if recorded else no_grad(), propagate, tangents)
 
     return jvp, has_other_sources
+
+
+def tangent_between(
+    root: Edge, sources: Sequence[Edge], tangents: Sequence[Tensor | None], earliest: int
+) -> Tensor | None:
+    """Return the tangent of `root`, given those of `sources`; None is a tangent of zeros.
+
+    It goes through nodes that are numbered `earliest` or later.
+    """
+    pairs = zip(sources, tangents, strict=True)
+    known = {endpoint(edge): t for edge, t in pairs if t is not None}
+    reached = reachable([endpoint(root)[0]], earliest) - {node for node, _ in known}
+    _propagate(sorted(reached, key=lambda node: node.seq), known)
+    return known.get(endpoint(root))
 
 
 def depends_on(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:

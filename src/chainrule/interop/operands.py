@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
@@ -36,9 +37,16 @@ def tensor_of(value: Any) -> Tensor:
 
 def _array_of_list(value: Any) -> Any:
     """Return nested lists as an array, or as a recorded tensor if they contain tensors."""
-    if next(tensors_in(value), None) is None:
+    if next(tensors_in(value), None) is None and not _holds_proxies(value):
         return np.asarray(value)
     return join_split.stack(tensors_of(list(value)), 0)
+
+
+def _holds_proxies(value: Any) -> bool:
+    """Tell whether nested lists hold symbols or batched arrays, which NumPy can't read."""
+    if isinstance(value, list | tuple):
+        return any([_holds_proxies(part) for part in value])
+    return isinstance(value, ArrayProxy)
 
 
 def array_of(value: Any) -> Array:

@@ -398,7 +398,7 @@ def positive(input: Operand) -> Tensor:
 def power(x: Any, y: Any) -> Any:
     """Return x to the power y, or NotImplemented for a foreign operand."""
     # For the squares of a million numbers np.power takes 0.24 ms, the product 0.08 ms.
-    if (y.__class__ is int or y.__class__ is float) and x.__class__ is Tensor:
+    if (y.__class__ is int or y.__class__ is float) and isinstance(x, Tensor):
         kind = x._array.dtype.kind
         if y == 2 and (kind in "fc" or (kind in "iu" and y.__class__ is int)):
             return elementwise.square.apply(x)

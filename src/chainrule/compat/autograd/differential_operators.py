@@ -13,7 +13,7 @@ from chainrule.compat.autograd.core import make_jvp as _make_jvp
 from chainrule.compat.autograd.core import make_vjp as _make_vjp
 from chainrule.compat.autograd.extend import vspace
 from chainrule.compat.autograd.tracer import conjugate, isbox
-from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
+from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary, wraps
 from chainrule.errors import AutogradError
 from chainrule.transforms import jacobian as _jacobian
 
@@ -124,16 +124,7 @@ def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
         result = with_arrays(fun)(x)
         return result if isbox(result) else np.sum(x) * 0 + result
 
-    try:
-        found = _jacobian(checked, mode="reverse")(as_arrays(x))
-    except AutogradError:  # a user's rule that does not take a batch of cotangents
-        vjp, value = _make_vjp(fun, x)
-        space = vspace(value)
-        if space.iscomplex:
-            raise
-        rows = [vjp(g) for g in space.standard_basis()]
-        return np.reshape(np.stack(rows), space.shape + np.shape(x))
-    return conjugate(found)
+    return conjugate(_jacobian(checked, mode="reverse")(as_arrays(x)))
 
 
 @unary_to_nary

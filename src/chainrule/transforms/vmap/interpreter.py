@@ -56,6 +56,15 @@ class VmapInterpreter:
             value = BatchBoundary(self.level, value, None, True)  # saved by a node outside
         return self.proxy(tensor), value
 
+    def nested_in(self, outer: Any) -> VmapInterpreter:
+        """Return an interpreter of the same run for tensors that another vmap has batched before.
+
+        That one has ended, and a graph that was recorded in it is differentiated in this run.
+        """
+        found: VmapInterpreter = object.__new__(VmapInterpreter)
+        found.outer, found.level, found._begin, found._proxies = outer, self.level, self._begin, {}
+        return found
+
     def run(self, function: Callable[[], T]) -> T:
         """Call a function with all tensors intercepted, in this thread or task."""
         return call_then(self._finish, intercepting, self, function)

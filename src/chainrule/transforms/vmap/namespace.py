@@ -229,7 +229,7 @@ def loop_over_batch(
 ) -> Any:
     """Call a function for each example in turn: right for every function, but slow."""
     if _loop_count(level, args, settings) > 1:
-        _tell_of_loop(level, title or str(getattr(name, "__name__", name)))
+        tell_of_loop(level, title or str(getattr(name, "__name__", name)))
     return _loop(level, name, *args, **settings)
 
 
@@ -239,7 +239,7 @@ def _loop_count(level: Level, *arguments: Any) -> int:
     return max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)
 
 
-def _tell_of_loop(level: Level, operation: str) -> None:
+def tell_of_loop(level: Level, operation: str) -> None:
     """Warn of a loop over the examples, or raise if the level is strict."""
     location = here()
     line = "" if location is None else f", at {location}"
