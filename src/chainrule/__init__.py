@@ -67,7 +67,8 @@ _LATER = {
         "chainrule.linalg": """
             det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
             cholesky_inverse""",
-        "chainrule.linalg.deprecated": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
+        "chainrule.linalg.deprecated": """
+            cholesky geqrf lu lu_solve lu_unpack orgqr qr svd triangular_solve""",
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.nn.functional": """

@@ -128,9 +128,11 @@ from chainrule.io import save as save
 from chainrule.kernels.threads import get_num_threads as get_num_threads
 from chainrule.kernels.threads import set_num_threads as set_num_threads
 from chainrule.linalg.deprecated import cholesky as cholesky
+from chainrule.linalg.deprecated import geqrf as geqrf
 from chainrule.linalg.deprecated import lu as lu
 from chainrule.linalg.deprecated import lu_solve as lu_solve
 from chainrule.linalg.deprecated import lu_unpack as lu_unpack
+from chainrule.linalg.deprecated import orgqr as orgqr
 from chainrule.linalg.deprecated import qr as qr
 from chainrule.linalg.deprecated import svd as svd
 from chainrule.linalg.deprecated import triangular_solve as triangular_solve

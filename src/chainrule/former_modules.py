@@ -26,6 +26,7 @@ _FORMER_MODULES = {
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
             nn.modules.pixelshuffle nn.modules.upsampling""",
+        "func": "nn.utils.stateless",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
             nn.functional.binary nn.functional.channel_norms nn.functional.choices

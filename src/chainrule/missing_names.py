@@ -45,8 +45,6 @@ _INSTEAD = {
     },
     "chainrule.nn": {
         "SyncBatchNorm": "a process computes alone: say nn.BatchNorm2d",
-        "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyBatchNorm1d LazyBatchNorm2d "
-        "LazyBatchNorm3d": "give the layer without Lazy its input size",
         "FractionalMaxPool2d FractionalMaxPool3d": "say nn.AdaptiveMaxPool2d, whose windows are "
         "not random",
     },
