@@ -55,7 +55,6 @@ _INSTEAD = {
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
     },
     "chainrule.autograd": {
-        "forward_ad": "forward mode is cr.jvp(function, primals, tangents)",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
     },
 }
