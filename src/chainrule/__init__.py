@@ -52,7 +52,8 @@ _LATER = {
         __name__: """
             accelerator amp array_api backends checks cuda distributed
             distributions fft func io jit linalg
-            multiprocessing nn numpy onnx optim scipy signal special transforms tree utils""",
+            multiprocessing nn numpy onnx optim scipy signal sparse special transforms
+            tree utils""",
         "chainrule.amp": "autocast",
         "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
@@ -71,6 +72,7 @@ _LATER = {
             cholesky geqrf lu lu_solve lu_unpack orgqr qr svd triangular_solve""",
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
+        "chainrule.sparse": "sparse_coo_tensor",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
             adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d

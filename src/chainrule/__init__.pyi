@@ -34,6 +34,7 @@ from chainrule import optim as optim
 from chainrule import random as random
 from chainrule import scipy as scipy
 from chainrule import signal as signal
+from chainrule import sparse as sparse
 from chainrule import special as special
 from chainrule import transforms as transforms
 from chainrule import tree as tree
@@ -445,6 +446,7 @@ from chainrule.ops.matmul import matmul as matmul
 from chainrule.ops.matmul import mm as mm
 from chainrule.ops.matmul import mv as mv
 from chainrule.ops.matmul import outer as outer
+from chainrule.ops.matmul import spmm as spmm
 from chainrule.ops.order_statistics import bincount as bincount
 from chainrule.ops.order_statistics import histc as histc
 from chainrule.ops.order_statistics import histogram as histogram
@@ -598,6 +600,7 @@ from chainrule.random.discrete import randint_like as randint_like
 from chainrule.random.discrete import seed as seed
 from chainrule.random.discrete import set_rng_state as set_rng_state
 from chainrule.random.generator import Generator as Generator
+from chainrule.sparse import sparse_coo_tensor as sparse_coo_tensor
 from chainrule.transforms.gradients import grad as grad
 from chainrule.transforms.gradients import hvp as hvp
 from chainrule.transforms.gradients import value_and_grad as value_and_grad

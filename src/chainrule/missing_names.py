@@ -9,8 +9,8 @@ _INSTEAD = {
         "are_deterministic_algorithms_enabled": "there is "
         "nothing to choose: results are always deterministic",
         "set_default_device get_default_device": "functions that make tensors take device=",
-        "sparse sparse_coo_tensor sparse_csr_tensor": "tensors are dense. index_add and "
-        "scatter_add sum at indices; scipy.sparse fits into an autograd_function",
+        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor": "say sparse_coo_tensor, whose "
+        "products are computed by rows, too",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",
         "lstsq": "say linalg.lstsq",

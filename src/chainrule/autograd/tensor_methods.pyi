@@ -30,6 +30,7 @@ from chainrule.ops.matmul import Number as Number
 from chainrule.ops.order_statistics import Histogram as Histogram
 from chainrule.ops.reductions import Extremes as Extremes
 from chainrule.ops.statistics import Bounds as Bounds
+from chainrule.sparse import SparseTensor as SparseTensor
 
 class TensorMethods:
     __slots__ = ()
@@ -519,6 +520,8 @@ class TensorMethods:
         """Return the tensor in another dtype or on another device; itself if nothing changes."""
     def type(self, dtype: DTypeLike = None) -> Any:
         """Return the tensor in another dtype; itself if the dtype is the same."""
+    def to_dense(self) -> Tensor:
+        """Return this tensor, which is dense: scripts call it of sparse ones."""
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor in the dtype of `other`."""
     def cpu(self) -> Tensor:
@@ -1782,6 +1785,9 @@ class TensorMethods:
     ) -> Tensor:
         """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without
         `end`."""
+    # --- chainrule.sparse ---
+    def to_sparse(self, sparse_dim: builtins.int | None = None) -> SparseTensor:
+        """Return a tensor's elements that aren't 0 as a sparse tensor."""
     # --- operators ---
     def __add__(self, other: Operand) -> Tensor: ...
     def __radd__(self, other: Operand) -> Tensor: ...

@@ -181,6 +181,12 @@ def type_(x: Tensor, dtype: DTypeLike = None) -> Any:
 
 
 @operation()
+def to_dense(x: Tensor) -> Tensor:
+    """Return this tensor, which is dense: scripts call it of sparse ones."""
+    return x
+
+
+@operation()
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of `other`."""
     return to(x, dtype=other.dtype)
