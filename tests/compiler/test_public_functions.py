@@ -137,6 +137,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
         *(x.bool(), x.byte(), x.char(), x.short(), x.int(), x.long(), x.half(), x.float()),
         *(x.double(), x.cfloat(), x.cdouble(), x.type("torch.DoubleTensor"), x.type_as(x.double())),
         *(x.to(cr.float64), x.to("cpu"), x.cpu(), x.to(x.double()), x.to_device("cpu")),
+        x.to_dense(),
     ],
     "shapes": lambda x: [
         *(x.expand(4, 2, 3), x.expand_as(x), x.permute(1, 0), x.view(3, 2), x.view(-1)),
@@ -184,9 +185,9 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
 }
 IN_ONE_OF_THEM = """
     bool byte char short int long half float double cfloat cdouble type type_as to cpu to_device
-    expand expand_as permute view view_as reshape_as sum_to_size contiguous dim ndimension
-    nelement element_size is_contiguous new new_ones new_zeros new_full new_tensor new_empty copy_
-    zero_ fill_diagonal_ normal_ uniform_ exponential_ cauchy_ geometric_ log_normal_ random_
+    to_dense expand expand_as permute view view_as reshape_as sum_to_size contiguous dim ndimension
+    nelement element_size is_contiguous new new_ones new_zeros new_full new_tensor new_empty
+    copy_ zero_ fill_diagonal_ normal_ uniform_ exponential_ cauchy_ geometric_ log_normal_ random_
     igamma igammac polygamma polygamma_ igamma_ igammac_ numpy
 """
 
@@ -205,6 +206,7 @@ OUTSIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tolist": (lambda x: x.tolist(), VALUES),
     "bfloat16": (lambda x: x.bfloat16(), "bfloat16"),
     "cuda": (lambda x: x.cuda(), "CuPy|can't move arrays"),
+    "to_sparse": (lambda x: x.to_sparse(), "depends on values"),
     "data_ptr": (lambda x: x.data_ptr(), MEMORY),
     "stride": (lambda x: x.stride(), MEMORY),
     "storage_offset": (lambda x: x.storage_offset(), MEMORY),
