@@ -52,10 +52,15 @@ _LATER = {
         __name__: """
             accelerator amp array_api backends checks cuda distributed
             distributions fft func io jit linalg
-            multiprocessing nn numpy onnx optim scipy signal sparse special transforms
-            tree utils""",
+            multiprocessing nn numpy onnx optim scipy serialization signal sparse special
+            testing transforms tree utils""",
         "chainrule.amp": "autocast",
-        "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
+        "chainrule.arguments": "bfloat16",
+        "chainrule.backends": """
+            are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision
+            set_default_device set_float32_matmul_precision use_deterministic_algorithms
+            strided sparse_coo channels_last channels_last_3d contiguous_format preserve_format
+            """,
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",

@@ -26,6 +26,7 @@ _FORMER_MODULES = {
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
             nn.modules.pixelshuffle nn.modules.upsampling""",
+        "autograd": "autograd.variable",
         "func": "nn.utils.stateless",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 _INSTEAD = {
     "chainrule": {
-        "bfloat16": "NumPy has no such numbers. Use float32, or float16 for 16 bits with fewer "
-        "exponents",
-        "are_deterministic_algorithms_enabled": "there is "
-        "nothing to choose: results are always deterministic",
-        "set_default_device get_default_device": "functions that make tensors take device=",
         "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor": "say sparse_coo_tensor, whose "
         "products are computed by rows, too",
         "symeig": "say linalg.eigh",
@@ -18,8 +13,6 @@ _INSTEAD = {
         "matrix_rank": "say linalg.matrix_rank",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
-        "channels_last contiguous_format preserve_format memory_format": "results have NumPy's "
-        "order in memory, and contiguous() makes it so",
     },
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "

@@ -4,6 +4,7 @@ Written by `python3 tools/stubs.py`: change the functions, not this file.
 """
 
 import builtins
+from collections.abc import Callable as Callable
 from collections.abc import Sequence as Sequence
 from types import ModuleType as ModuleType
 from typing import Any as Any
@@ -516,6 +517,7 @@ class TensorMethods:
         copy: builtins.bool = False,
         other: Tensor | None = None,
         non_blocking: builtins.bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         """Return the tensor in another dtype or on another device; itself if nothing changes."""
     def type(self, dtype: DTypeLike = None) -> Any:
@@ -642,6 +644,9 @@ class TensorMethods:
     @property
     def is_sparse(self) -> builtins.bool:
         """Whether the tensor is sparse: False."""
+    @property
+    def layout(self) -> str:
+        """The layout: always strided."""
     @property
     def itemsize(self) -> builtins.int:
         """The size of an element in bytes."""
@@ -1669,13 +1674,34 @@ class TensorMethods:
         """Return the covariance matrix of variables, which are the rows of a matrix."""
     def corrcoef(self) -> Tensor:
         """Return the correlation matrix of variables, which are the rows of a matrix."""
+    # --- chainrule.ops.storage ---
+    def share_memory_(self) -> Tensor:
+        """Move a tensor to memory that processes share which are forked afterwards; return it."""
+    def is_shared(self) -> builtins.bool:
+        """Return whether processes that are forked share the memory of a tensor."""
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Return this tensor: memory isn't page-locked."""
+    def is_pinned(self, device: Any = None) -> builtins.bool:
+        """Return whether the memory is page-locked: False."""
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Give a tensor another shape, in place; return it."""
+    def resize_as_(self, other: Tensor, memory_format: Any = None) -> Tensor:
+        """Give a tensor the shape of another, in place, as `resize_` does; return it."""
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """Give a tensor the memory, shape and dtype of another; return it."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Replace each element by what a Python function returns for it, in place; return the
+        tensor."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Replace each element by a function of it and another tensor's, in place; return the
+        tensor."""
     # --- chainrule.ops.ufuncs ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         """Record a ufunc that was called on a tensor; raise if there is no rule for it."""
     # --- chainrule.ops.views ---
     def view(self, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
         """Return a view of `x` in another shape; the arguments are those of `reshape`."""
-    def contiguous(self, /) -> Tensor:
+    def contiguous(self, /, memory_format: Any = None) -> Tensor:
         """Return `x` itself if its memory is in row-major order, else a copy in that order."""
     def sum_to_size(self, /, *sizes: Any) -> Tensor:
         """Return the tensor summed to a shape that broadcasts to the tensor's shape."""

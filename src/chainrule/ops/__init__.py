@@ -7,6 +7,7 @@ and a row in the conformance table of the tests; `python tools/stubs.py` then sh
 import sys
 from typing import TYPE_CHECKING
 
+import chainrule.ops.storage  # methods
 import chainrule.ops.ufuncs
 import chainrule.random.inplace  # noqa: F401 - methods
 from chainrule.operation import lazy_methods

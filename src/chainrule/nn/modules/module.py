@@ -423,6 +423,10 @@ class Module(Stateful):
         where = f"cuda:{device}" if isinstance(device, int) else device or "cuda"
         return self.to(device=where)
 
+    def share_memory(self: M) -> M:
+        """Move parameters and buffers to memory that forked processes share; return this module."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     # --- state ---
 
     def state_dict(

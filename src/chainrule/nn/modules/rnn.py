@@ -22,7 +22,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.nn.utils.rnn import PackedSequence, padded, steps_of
 from chainrule.ops import cat, stack
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 State = tuple[Tensor, ...]  # h, and c of an LSTM
 
@@ -422,7 +422,7 @@ def _mode_of(title: str, nonlinearity: str) -> str:
     return f"RNN_{nonlinearity.upper()}"
 
 
-class _Cell(Module):
+class RNNCellBase(Module):
     """One step of a recurrent layer.
 
     Parameters
@@ -493,7 +493,7 @@ class _Cell(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
 
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """One step of `RNN`.
 
     Parameters
@@ -532,13 +532,13 @@ class RNNCell(_Cell):
         return text if self.nonlinearity == "tanh" else f"{text}, nonlinearity={self.nonlinearity}"
 
 
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of `LSTM`: ``h, c = cell(x, (h, c))``."""
 
     _mode = "LSTM"
 
 
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of `GRU`."""
 
     _mode = "GRU"
