@@ -279,6 +279,22 @@ def test_softmax_without_a_dimension_takes_that_of_pytorch(name: str, shape: tup
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["add", "sub", "add_", "sub_", "addcmul", "addcdiv_", "addcmul_"])
+def test_a_factor_may_stand_before_the_tensors(name: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(m) -> list:
+        x, y = m.tensor([1.0, 2.0], requires_grad=True), m.tensor([3.0, -4.0], requires_grad=True)
+        tensors = (y, x + 1) if name.startswith("addc") else (y,)
+        result = getattr(x.clone(), name)(0.5, *tensors)
+        (result**2).sum().backward()
+        return [t.detach().numpy() for t in (result, x.grad, y.grad)]
+
+    for found, wanted in zip(program(cr), program(torch), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_a_choice_among_dimensions_warns() -> None:
     with pytest.warns(UserWarning, match="^softmax: .* say dim=") as warned:
         nn.functional.softmax(cr.ones(2, 2))

@@ -177,17 +177,17 @@ class TensorMethods:
     def prelu(self, weight: Operand) -> Tensor:
         """Return x where it is positive, else weight · x, where `weight` is learned."""
     # --- chainrule.ops.arithmetic ---
-    def add(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def add(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x + alpha · y."""
-    def add_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Add alpha · other in place."""
-    def subtract(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def subtract(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def sub(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def sub(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def subtract_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def subtract_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Do `subtract` in place."""
-    def sub_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Subtract alpha · other in place."""
     def multiply(self, other: Operand) -> Tensor:
         """Return x · y, element by element."""
@@ -312,13 +312,21 @@ class TensorMethods:
         """Return input + weight · (end - input), the linear interpolation from `input` to `end`."""
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
         """Interpolate towards `end` by the fraction `weight` in place."""
-    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcmul(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Return input + value · tensor1 · tensor2."""
-    def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcmul_(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Add value · tensor1 · tensor2 in place."""
-    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcdiv(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Return input + value · tensor1 / tensor2; the arguments are those of `addcmul`."""
-    def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcdiv_(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Add value · tensor1 / tensor2 in place."""
     def clamp_min(self, min: Operand) -> Tensor:
         """Return max(input, min): `clamp` with a lower bound only."""
