@@ -119,6 +119,40 @@ def test_modules_of_pytorch_are_imported(name: str) -> None:
     assert found is module
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from torch.autograd.variable import Variable",
+        "from torch.autograd.grad_mode import no_grad",
+        "from torch.nn.modules.loss import _Loss, _WeightedLoss",
+        "from torch.nn.modules.utils import _pair, _single, _triple",
+        "from torch.nn.init import _calculate_fan_in_and_fan_out",
+        "from torch.nn.utils.clip_grad import clip_grad_norm_",
+        "from torch.nn.utils.stateless import functional_call",
+        "from torch.optim.adamw import AdamW",
+        "from torch.random import fork_rng, manual_seed",
+        "from torch.utils.data._utils.collate import default_collate",
+        "import torch.nn.utils.prune as prune",
+    ],
+)
+def test_lines_of_scripts_that_import(line: str) -> None:
+    exec(line.replace("torch", "chainrule", 1), {})
+
+
+def test_a_loss_of_ones_own() -> None:
+    from chainrule.nn.modules.loss import _WeightedLoss
+
+    class Weighted(_WeightedLoss):
+        def forward(self, x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
+            return nn.functional.cross_entropy(x, y, self.weight, reduction=self.reduction)
+
+    loss = Weighted(cr.tensor([1.0, 2.0]), reduction="sum")
+    x, y = cr.tensor([[0.5, 1.0]]), cr.tensor([1])
+    assert loss(x, y).item() == nn.CrossEntropyLoss(loss.weight, reduction="sum")(x, y).item()
+    assert list(loss.state_dict()) == ["weight"]
+    assert Weighted(reduce=False).reduction == "none"
+
+
 def test_layers_are_in_pytorchs_modules() -> None:
     torch = pytest.importorskip("torch")
     theirs = {name: getattr(torch.nn, name) for name in nn.__all__ if hasattr(torch.nn, name)}

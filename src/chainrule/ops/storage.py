@@ -74,7 +74,8 @@ def resize_(x: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     Returns
     -------
     Tensor
-        `x`: its first elements keep their values, those that it gets on top have none.
+        `x`: its first elements keep their values, those that it gets on top have none. A tensor
+        that becomes longer gets memory of its own.
 
     Raises
     ------

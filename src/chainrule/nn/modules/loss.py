@@ -8,6 +8,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.nn import functional as F
 from chainrule.nn.functional.losses import reduction_of
 from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.module import Module
 from chainrule.nn.modules.shape import PairwiseDistance
 
 __all__ = [
@@ -41,6 +42,19 @@ class _Loss(FunctionLayer):
 
     _omitted = ("size_average", "reduce")
     _shown = ()
+    reduction: str
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        """Set the reduction: for losses of users, which compute in `forward`."""
+        Module.__init__(self)
+        self.reduction = reduction
+        if size_average is not None or reduce is not None:
+            self.reduction = reduction_of(size_average, reduce)
 
     def _convert(self) -> None:
         values = self.__dict__
@@ -50,6 +64,20 @@ class _Loss(FunctionLayer):
         for name in ("weight", "pos_weight"):
             if name in values:
                 self._buffers[name] = values[name]
+
+
+class _WeightedLoss(_Loss):
+    """A loss of users with class weights, which are a buffer."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
 
 
 class BCELoss(_Loss):
