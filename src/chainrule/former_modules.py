@@ -24,6 +24,7 @@ _FORMER_MODULES = {
         "nn.modules.embedding": "nn.modules.sparse",
         "nn.modules.normalization": "nn.modules.batchnorm nn.modules.instancenorm",
         "nn.modules.layer": "nn.modules.utils",
+        "nn.modules.loss": "nn.modules.adaptive",
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
             nn.modules.pixelshuffle nn.modules.upsampling""",
