@@ -61,7 +61,9 @@ from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend.devices import device as device
-from chainrule.backends import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from chainrule.backends import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
 from chainrule.backends import channels_last as channels_last
 from chainrule.backends import channels_last_3d as channels_last_3d
 from chainrule.backends import contiguous_format as contiguous_format

@@ -336,10 +336,10 @@ class AdaptiveLogSoftmaxOutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """A softmax over many classes, of which frequent ones come first, in clusters [1]_.
+    """A softmax over many classes, of which frequent ones come first, in groups [1]_.
 
-    Rare classes are in clusters with smaller projections: the head has the frequent ones and an
-    entry for each cluster.
+    Rare classes are in groups with smaller projections: the head has the frequent ones and an
+    entry for each group.
 
     Parameters
     ----------
@@ -348,9 +348,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     n_classes : int
         The number of classes.
     cutoffs : sequence of int
-        The first class of each cluster, ascending, below `n_classes`.
+        The first class of each group, ascending, below `n_classes`.
     div_value : number, default 4
-        Each cluster's projection is as many times smaller than the one before.
+        Each group's projection is as many times smaller than the one before.
     head_bias : bool, default False
         Whether the head has a bias.
     device, dtype
@@ -409,9 +409,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw the parameters again."""
         self.head.reset_parameters()
-        for cluster in self.tail:
-            for layer in cluster.children():
-                layer.reset_parameters()
+        for group in self.tail:
+            for layer in group.children():
+                layer.reset_parameters()  # type: ignore[attr-defined]  # linear layers
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
         """Return the logarithms of the targets' probabilities, and minus their mean.
@@ -440,9 +440,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             entry = where(here, self.shortlist_size + i, entry)
             rows = here.nonzero().squeeze(1)
             if len(rows):
-                of_cluster = F.log_softmax(self.tail[i](x.index_select(0, rows)), 1)
+                of_group = F.log_softmax(self.tail[i](x.index_select(0, rows)), 1)
                 chosen = target.index_select(0, rows) - start
-                values = of_cluster.gather(1, chosen.unsqueeze(1)).squeeze(1)
+                values = of_group.gather(1, chosen.unsqueeze(1)).squeeze(1)
                 within = within.index_add(0, rows, values)
         output = head.gather(1, entry.unsqueeze(1)).squeeze(1) + within
         return AdaptiveLogSoftmaxOutput(output if batched else output[0], -output.mean())
@@ -451,9 +451,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the logarithms of the probabilities of all classes, of shape (n, n_classes)."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head[:, : self.shortlist_size]]
-        for i, cluster in enumerate(self.tail):
+        for i, group in enumerate(self.tail):
             entry = self.shortlist_size + i
-            parts.append(F.log_softmax(cluster(input), 1) + head[:, entry : entry + 1])
+            parts.append(F.log_softmax(group(input), 1) + head[:, entry : entry + 1])
         return cat(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
