@@ -139,6 +139,7 @@ SMALL = {
         [
             *("chainrule.backends.cuda", "chainrule.backends.cudnn", "chainrule.backends.mps"),
             *("chainrule.cuda.amp", "chainrule.nn.parallel"),
+            "chainrule.nn.utils.init",
         ],
         "scripts import it by PyTorch's name",
     ),
@@ -196,6 +197,7 @@ SHARED_BASENAMES = {
     ),
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
     "distributions": "probability distributions: classes, and special functions of SciPy",
+    "init": "initial values: functions that set them, and modules made without",
     "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
     "linalg": "linear algebra: NumPy's functions, and the modules under HIPS autograd's names",
@@ -205,6 +207,7 @@ SHARED_BASENAMES = {
     "namespace": "array operations: on tensors, on symbols and on batched arrays",
     "operands": "conversion of operands: of the recorders, and of NumPy's functions",
     "parallel": "work in parallel: of kernels on threads, and of modules under PyTorch's names",
+    "rnn": "sequences: recurrent layers, and packed sequences",
     "run": "the running call: of a trace, and of generated code",
     "state": "state: of a module, to save and load, and around a verified call",
     "table": "the table of a package: of eager kernels, and of NumPy's functions",

@@ -119,6 +119,40 @@ def test_modules_of_pytorch_are_imported(name: str) -> None:
     assert found is module
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from torch.autograd.variable import Variable",
+        "from torch.autograd.grad_mode import no_grad",
+        "from torch.nn.modules.loss import _Loss, _WeightedLoss",
+        "from torch.nn.modules.utils import _pair, _single, _triple",
+        "from torch.nn.init import _calculate_fan_in_and_fan_out",
+        "from torch.nn.utils.clip_grad import clip_grad_norm_",
+        "from torch.nn.utils.stateless import functional_call",
+        "from torch.optim.adamw import AdamW",
+        "from torch.random import fork_rng, manual_seed",
+        "from torch.utils.data._utils.collate import default_collate",
+        "import torch.nn.utils.prune as prune",
+    ],
+)
+def test_lines_of_scripts_that_import(line: str) -> None:
+    exec(line.replace("torch", "chainrule", 1), {})
+
+
+def test_a_loss_of_ones_own() -> None:
+    from chainrule.nn.modules.loss import _WeightedLoss
+
+    class Weighted(_WeightedLoss):
+        def forward(self, x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
+            return nn.functional.cross_entropy(x, y, self.weight, reduction=self.reduction)
+
+    loss = Weighted(cr.tensor([1.0, 2.0]), reduction="sum")
+    x, y = cr.tensor([[0.5, 1.0]]), cr.tensor([1])
+    assert loss(x, y).item() == nn.CrossEntropyLoss(loss.weight, reduction="sum")(x, y).item()
+    assert list(loss.state_dict()) == ["weight"]
+    assert Weighted(reduce=False).reduction == "none"
+
+
 def test_layers_are_in_pytorchs_modules() -> None:
     torch = pytest.importorskip("torch")
     theirs = {name: getattr(torch.nn, name) for name in nn.__all__ if hasattr(torch.nn, name)}
@@ -277,6 +311,22 @@ def test_softmax_without_a_dimension_takes_that_of_pytorch(name: str, shape: tup
     found = getattr(nn.functional, name)(cr.tensor(x)).numpy()
     wanted = getattr(torch.nn.functional, name)(torch.tensor(x)).numpy()
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["add", "sub", "add_", "sub_", "addcmul", "addcdiv_", "addcmul_"])
+def test_a_factor_may_stand_before_the_tensors(name: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(m) -> list:
+        x, y = m.tensor([1.0, 2.0], requires_grad=True), m.tensor([3.0, -4.0], requires_grad=True)
+        tensors = (y, x + 1) if name.startswith("addc") else (y,)
+        result = getattr(x.clone(), name)(0.5, *tensors)
+        (result**2).sum().backward()
+        return [t.detach().numpy() for t in (result, x.grad, y.grad)]
+
+    for found, wanted in zip(program(cr), program(torch), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_a_choice_among_dimensions_warns() -> None:

@@ -320,7 +320,10 @@ class Imports:
         for name, (module, attribute) in self._origins.items():
             if attribute:
                 private = name in self._private
-                text = f"from {module} import {attribute}" + ("" if private else f" as {name}")
+                imported = attribute if private else f"{attribute} as {name}"
+                text = f"from {module} import {imported}"
+                if len(text) > WIDTH:  # as the formatter writes it
+                    text = f"from {module} import (\n    {imported},\n)"
             else:
                 text = f"import {module}" if name == module else f"import {module} as {name}"
             root = module.split(".")[0]

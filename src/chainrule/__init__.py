@@ -52,9 +52,15 @@ _LATER = {
         __name__: """
             accelerator amp array_api backends checks cuda distributed
             distributions fft func io jit linalg
-            multiprocessing nn numpy onnx optim scipy signal special transforms tree utils""",
+            multiprocessing nn numpy onnx optim scipy serialization signal sparse special
+            testing transforms tree utils""",
         "chainrule.amp": "autocast",
-        "chainrule.backends": "set_float32_matmul_precision use_deterministic_algorithms",
+        "chainrule.arguments": "bfloat16",
+        "chainrule.backends": """
+            are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision
+            set_default_device set_float32_matmul_precision use_deterministic_algorithms
+            strided sparse_coo channels_last channels_last_3d contiguous_format preserve_format
+            """,
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": """
             grad value_and_grad vjp jvp linearize jacobian hessian hvp vhp ggnvp laplacian vmap
@@ -72,9 +78,11 @@ _LATER = {
         "chainrule.linalg": """
             det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
             cholesky_inverse""",
-        "chainrule.linalg.deprecated": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
+        "chainrule.linalg.deprecated": """
+            cholesky geqrf lu lu_solve lu_unpack orgqr qr svd triangular_solve""",
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
+        "chainrule.sparse": "sparse_coo_tensor",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
             adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d

@@ -180,8 +180,25 @@ def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, 
 # --- dtypes and devices ---------------------------------------------------------------------------
 
 
+class _MissingDType:
+    """A dtype of PyTorch that NumPy lacks: scripts may name it, and its use raises."""
+
+    is_floating_point = True
+
+    def __repr__(self) -> str:
+        return "torch.bfloat16"
+
+
+bfloat16 = _MissingDType()
+
+
 def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     """Return an argument of numpy.dtype as a dtype that tensors support."""
+    if isinstance(dtype, _MissingDType):
+        raise DTypeError(
+            "bfloat16: NumPy has no such dtype. Use float32, or float16 for 16 bits with a smaller "
+            "range"
+        )
     found = np.dtype(dtype)
     if found.kind not in "biufc":
         raise DTypeError(

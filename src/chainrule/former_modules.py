@@ -23,9 +23,18 @@ _FORMER_MODULES = {
         # PyTorch's modules of layers.
         "nn.modules.embedding": "nn.modules.sparse",
         "nn.modules.normalization": "nn.modules.batchnorm nn.modules.instancenorm",
+        "nn.modules.layer": "nn.modules.utils",
+        "nn.modules.loss": "nn.modules.adaptive",
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
             nn.modules.pixelshuffle nn.modules.upsampling""",
+        "autograd": "autograd.variable",
+        "autograd.modes": "autograd.grad_mode",
+        "optim": """
+            optim.adadelta optim.adafactor optim.adagrad optim.adamax optim.adamw optim.asgd
+            optim.nadam optim.radam optim.rmsprop optim.rprop""",
+        "utils.data": "utils.data._utils utils.data._utils.collate",
+        "func": "nn.utils.stateless",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
             nn.functional.binary nn.functional.channel_norms nn.functional.choices

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 _INSTEAD = {
     "chainrule": {
-        "bfloat16": "NumPy has no such numbers. Use float32, or float16 for 16 bits with fewer "
-        "exponents",
-        "are_deterministic_algorithms_enabled": "there is "
-        "nothing to choose: results are always deterministic",
-        "set_default_device get_default_device": "functions that make tensors take device=",
-        "sparse sparse_coo_tensor sparse_csr_tensor": "tensors are dense. index_add and "
-        "scatter_add sum at indices; scipy.sparse fits into an autograd_function",
+        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor": "say sparse_coo_tensor, whose "
+        "products are computed by rows, too",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",
         "lstsq": "say linalg.lstsq",
@@ -18,8 +13,6 @@ _INSTEAD = {
         "matrix_rank": "say linalg.matrix_rank",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
-        "channels_last contiguous_format preserve_format memory_format": "results have NumPy's "
-        "order in memory, and contiguous() makes it so",
     },
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
@@ -45,8 +38,6 @@ _INSTEAD = {
     },
     "chainrule.nn": {
         "SyncBatchNorm": "a process computes alone: say nn.BatchNorm2d",
-        "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyBatchNorm1d LazyBatchNorm2d "
-        "LazyBatchNorm3d": "give the layer without Lazy its input size",
         "FractionalMaxPool2d FractionalMaxPool3d": "say nn.AdaptiveMaxPool2d, whose windows are "
         "not random",
     },
@@ -57,7 +48,6 @@ _INSTEAD = {
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
     },
     "chainrule.autograd": {
-        "forward_ad": "forward mode is cr.jvp(function, primals, tangents)",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
     },
 }

@@ -140,6 +140,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
         *(x.bool(), x.byte(), x.char(), x.short(), x.int(), x.long(), x.half(), x.float()),
         *(x.double(), x.cfloat(), x.cdouble(), x.type("torch.DoubleTensor"), x.type_as(x.double())),
         *(x.to(cr.float64), x.to("cpu"), x.cpu(), x.to(x.double()), x.to_device("cpu")),
+        *(x.to_dense(), x.pin_memory() * 1, x.share_memory_() * 1),
     ],
     "shapes": lambda x: [
         *(x.expand(4, 2, 3), x.expand_as(x), x.permute(1, 0), x.view(3, 2), x.view(-1)),
@@ -149,6 +150,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
         *(x.dim(), x.ndim, x.ndimension(), x.nelement(), x.numel(), x.shape, x.size(0), x.dtype),
         *(x.element_size(), x.itemsize, x.nbytes, x.is_leaf, x.requires_grad, x.device, len(x)),
         *(x.is_floating_point(), x.is_contiguous(), x.grad, x.retains_grad, x.output_nr),
+        *(x.is_pinned(), x.is_shared(), x.layout),
     ],
     "new ones": lambda x: [
         *(x.new_ones(2), x.new_zeros((2, 1)), x.new_full((2,), 3.0), x.new_tensor([1.0, 2.0])),
@@ -187,10 +189,11 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
 }
 IN_ONE_OF_THEM = """
     bool byte char short int long half float double cfloat cdouble type type_as to cpu to_device
-    expand expand_as permute view view_as reshape_as sum_to_size contiguous dim ndimension
-    nelement element_size is_contiguous new new_ones new_zeros new_full new_tensor new_empty copy_
-    zero_ fill_diagonal_ normal_ uniform_ exponential_ cauchy_ geometric_ log_normal_ random_
-    igamma igammac polygamma polygamma_ igamma_ igammac_ numpy
+    to_dense pin_memory share_memory_ is_pinned is_shared expand expand_as permute view view_as
+    reshape_as sum_to_size contiguous dim ndimension nelement element_size is_contiguous new
+    new_ones new_zeros new_full new_tensor new_empty copy_ zero_ fill_diagonal_ normal_ uniform_
+    exponential_ cauchy_ geometric_ log_normal_ random_ igamma igammac polygamma polygamma_
+    igamma_ igammac_ numpy
 """
 
 
@@ -208,6 +211,12 @@ OUTSIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tolist": (lambda x: x.tolist(), VALUES),
     "bfloat16": (lambda x: x.bfloat16(), "bfloat16"),
     "cuda": (lambda x: x.cuda(), "CuPy|can't move arrays"),
+    "to_sparse": (lambda x: x.to_sparse(), "depends on values"),
+    "resize_": (lambda x: x.clone().resize_(1), "t.data = x"),
+    "resize_as_": (lambda x: x.clone().resize_as_(cr.ones(1)), "t.data = x"),
+    "set_": (lambda x: x.clone().set_(cr.ones(1)), "t.data = x"),
+    "apply_": (lambda x: x.clone().apply_(abs), VALUES),
+    "map_": (lambda x: x.clone().map_(x, max), VALUES),
     "data_ptr": (lambda x: x.data_ptr(), MEMORY),
     "stride": (lambda x: x.stride(), MEMORY),
     "storage_offset": (lambda x: x.storage_offset(), MEMORY),

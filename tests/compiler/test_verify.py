@@ -399,3 +399,24 @@ def test_within_an_eager_run_others_run_eagerly_and_within_a_trace_too() -> None
     assert outer(cr.ones(2)).tolist() == [3, 3]
     assert inner.signatures == []
     assert cr.vmap(outer)(cr.ones(3, 2)).shape == (3, 2)
+
+
+def test_a_step_may_return_a_loss_whose_graph_backward_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where rounding differs, so that the function runs on perturbed inputs."""
+    monkeypatch.setattr("chainrule.compiler.verify.compare._ROUNDING_FACTOR", 0)
+
+    cr.manual_seed(0)
+    nn = cr.nn
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3))
+
+    def step(x: cr.Tensor, y: cr.Tensor) -> cr.Tensor:
+        net.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()  # the bias before a batch norm gets rounding alone
+        return loss
+
+    compiled, x, y = cr.compile(step, verify=1), cr.randn(6, 3), cr.randn(6, 3)
+    for _ in range(3):
+        assert compiled(x, y).item() > 0

@@ -170,6 +170,8 @@ SHAPES = [
     case("ZeroPad2d", (1, 0, 2, 1), x=((2, 3, 3, 3),)),
 ]
 LOSSES = [
+    case("AdaptiveLogSoftmaxWithLoss", 8, 20, [5, 10], div_value=2, x=((6, 8), classes(20, 6))),
+    case("AdaptiveLogSoftmaxWithLoss", 8, 9, [3], head_bias=True, x=((4, 8), classes(9, 4))),
     *(
         case(name, **reduction, x=((3, 4), (3, 4)))
         for name in ["L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss"]

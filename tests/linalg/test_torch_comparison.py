@@ -290,3 +290,22 @@ def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
 def test_the_norm_of_an_empty_tensor_is_zero(shape: tuple[int, ...], order: Any) -> None:
     compare_with_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), np.ones(shape), order=0)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4, 4), (2, 5, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_householder_product(shape: tuple, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    a, tau = rng.normal(size=shape), rng.normal(size=(*shape[:-2], shape[-1] - 1))
+    if dtype == "complex128":
+        a, tau = a + 1j * rng.normal(size=a.shape), tau + 1j * rng.normal(size=tau.shape)
+    tau[..., 0] = 0
+    compare_with_torch(lambda m, a, tau: m.linalg.householder_product(a, tau), a, tau, order=1)
+    own, other = cr.geqrf(cr.tensor(a)), torch.geqrf(torch.tensor(a))
+    np.testing.assert_allclose(own.a.numpy(), other.a.numpy(), atol=1e-12)
+    np.testing.assert_allclose(own.tau.numpy(), other.tau.numpy(), atol=1e-12)
+    q = cr.orgqr(*own)
+    np.testing.assert_allclose((q @ cr.triu(own.a[..., : shape[-1], :])).numpy(), a, atol=1e-12)
+    with pytest.raises(cr.ShapeError, match="expected A of shape"):
+        cr.linalg.householder_product(cr.ones(2, 3), cr.ones(2))

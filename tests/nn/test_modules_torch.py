@@ -84,3 +84,24 @@ def test_outputs_gradients_and_state_follow_pytorch(each: Case, dtype: str) -> N
 def test_layers_print_as_pytorchs(each: Case) -> None:
     layers = [getattr(lib.nn, each.layer)(*each.args, **each.kwargs) for lib in (cr, torch)]
     assert repr(layers[0]) == repr(layers[1])
+
+
+def test_the_adaptive_softmax_has_all_probabilities() -> None:
+    torch.manual_seed(0)
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], div_value=2.0)
+    ours = cr.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], div_value=2.0)
+    ours.load_state_dict(theirs.state_dict())
+    x = np.random.default_rng(0).normal(size=(4, 8)).astype("float32")
+    log_prob = ours.log_prob(cr.tensor(x))
+    expected = theirs.log_prob(torch.tensor(x)).detach().numpy()
+    np.testing.assert_allclose(log_prob.detach().numpy(), expected, rtol=1e-5)
+    assert ours.predict(cr.tensor(x)).tolist() == theirs.predict(torch.tensor(x)).tolist()
+    one = ours(cr.tensor(x[0]), cr.tensor(7))
+    assert one.output.shape == ()
+    assert one.loss.item() == pytest.approx(-expected[0, 7], rel=1e-5)
+    for target, text in ((20, r"in \[0, 19\]"), (-1, r"in \[0, 19\]")):
+        with pytest.raises(IndexError, match=text):
+            ours(cr.tensor(x[:1]), cr.tensor([target]))
+    for cutoffs in ([], [5, 5], [10, 5], [0, 5], [20]):
+        with pytest.raises(cr.ArgumentError, match="sorted in an increasing order"):
+            cr.nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs)

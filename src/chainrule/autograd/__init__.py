@@ -68,6 +68,7 @@ class Variable(metaclass=_Variables):
 
 
 if TYPE_CHECKING:
+    from chainrule.autograd import forward_ad as forward_ad
     from chainrule.autograd import functional as functional
     from chainrule.autograd import graph as graph
     from chainrule.autograd import modes
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        if name in ("functional", "graph"):
+        if name in ("forward_ad", "functional", "graph"):
             return import_module(f"chainrule.autograd.{name}")
         if name == "grad_mode":  # PyTorch's name
             return import_module("chainrule.autograd.modes")

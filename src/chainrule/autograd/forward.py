@@ -42,8 +42,8 @@ def outputs_and_jvp_of(
     edges = [endpoint(current_node(t)) for t in inputs]
     known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
     if known:
-        nodes, _ = _nodes_between(outputs, {n for n, _ in edges})
-        _propagate([n for n in nodes if n.seq > begin], known)
+        nodes, _ = nodes_between(outputs, {n for n, _ in edges})
+        propagate_tangents([n for n in nodes if n.seq > begin], known)
     return outputs, [_tangent_of(t, known) for t in outputs]
 
 
@@ -58,14 +58,14 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
     """
     edges = [endpoint(current_node(t)) for t in inputs]
     own = {node for node, _ in edges}
-    reached, has_other_sources = _nodes_between(outputs, own)
+    reached, has_other_sources = nodes_between(outputs, own)
     nodes = [node for node in reached if node not in own]
     ends = [current_node(t) for t in outputs]
 
     @errstate(all="ignore")
     def propagate(tangents: Sequence[Tensor | None]) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
-        _propagate(nodes, known)
+        propagate_tangents(nodes, known)
         found = [None if end is None else known.get(endpoint(end)) for end in ends]
         pairs = zip(outputs, found, strict=True)
         return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
@@ -93,7 +93,7 @@ def tangent_between(
 def depends_on(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
     """Return for each input whether any of the outputs depends on it."""
     nodes = [endpoint(current_node(t))[0] for t in inputs]
-    reached, _ = _nodes_between(outputs, set(nodes))
+    reached, _ = nodes_between(outputs, set(nodes))
     return [node in reached for node in nodes]
 
 
@@ -107,7 +107,7 @@ def tracked(primal: Tensor) -> Tensor:
     return leaf
 
 
-def _nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Node], bool]:
+def nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Node], bool]:
     """Return the nodes between seeds and outputs, in order of creation.
 
     Also return whether the outputs have other sources: an older node, a leaf, a source of a seed.
@@ -133,7 +133,7 @@ def _nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[No
     return sorted(reached, key=lambda node: node.seq), has_other_sources
 
 
-def _propagate(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
+def propagate_tangents(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
     """Add to `tangents` those of all outputs of `nodes` that depend on a seed."""
     state = current_modes()
     checked = state is not None and state.anomaly and state.check_nan

@@ -4,6 +4,7 @@ Written by `python3 tools/stubs.py`: change the functions, not this file.
 """
 
 import builtins
+from collections.abc import Callable as Callable
 from collections.abc import Sequence as Sequence
 from types import ModuleType as ModuleType
 from typing import Any as Any
@@ -30,6 +31,7 @@ from chainrule.ops.matmul import Number as Number
 from chainrule.ops.order_statistics import Histogram as Histogram
 from chainrule.ops.reductions import Extremes as Extremes
 from chainrule.ops.statistics import Bounds as Bounds
+from chainrule.sparse import SparseTensor as SparseTensor
 
 class TensorMethods:
     __slots__ = ()
@@ -175,17 +177,17 @@ class TensorMethods:
     def prelu(self, weight: Operand) -> Tensor:
         """Return x where it is positive, else weight · x, where `weight` is learned."""
     # --- chainrule.ops.arithmetic ---
-    def add(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def add(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x + alpha · y."""
-    def add_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Add alpha · other in place."""
-    def subtract(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def subtract(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def sub(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def sub(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def subtract_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def subtract_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Do `subtract` in place."""
-    def sub_(self, other: Operand, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Subtract alpha · other in place."""
     def multiply(self, other: Operand) -> Tensor:
         """Return x · y, element by element."""
@@ -310,13 +312,21 @@ class TensorMethods:
         """Return input + weight · (end - input), the linear interpolation from `input` to `end`."""
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
         """Interpolate towards `end` by the fraction `weight` in place."""
-    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcmul(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Return input + value · tensor1 · tensor2."""
-    def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcmul_(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Add value · tensor1 · tensor2 in place."""
-    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcdiv(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Return input + value · tensor1 / tensor2; the arguments are those of `addcmul`."""
-    def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    def addcdiv_(
+        self, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+    ) -> Tensor:
         """Add value · tensor1 / tensor2 in place."""
     def clamp_min(self, min: Operand) -> Tensor:
         """Return max(input, min): `clamp` with a lower bound only."""
@@ -515,10 +525,13 @@ class TensorMethods:
         copy: builtins.bool = False,
         other: Tensor | None = None,
         non_blocking: builtins.bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         """Return the tensor in another dtype or on another device; itself if nothing changes."""
     def type(self, dtype: DTypeLike = None) -> Any:
         """Return the tensor in another dtype; itself if the dtype is the same."""
+    def to_dense(self) -> Tensor:
+        """Return this tensor, which is dense: scripts call it of sparse ones."""
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor in the dtype of `other`."""
     def cpu(self) -> Tensor:
@@ -639,6 +652,9 @@ class TensorMethods:
     @property
     def is_sparse(self) -> builtins.bool:
         """Whether the tensor is sparse: False."""
+    @property
+    def layout(self) -> str:
+        """The layout: always strided."""
     @property
     def itemsize(self) -> builtins.int:
         """The size of an element in bytes."""
@@ -1666,13 +1682,34 @@ class TensorMethods:
         """Return the covariance matrix of variables, which are the rows of a matrix."""
     def corrcoef(self) -> Tensor:
         """Return the correlation matrix of variables, which are the rows of a matrix."""
+    # --- chainrule.ops.storage ---
+    def share_memory_(self) -> Tensor:
+        """Move a tensor to memory that processes share which are forked afterwards; return it."""
+    def is_shared(self) -> builtins.bool:
+        """Return whether processes that are forked share the memory of a tensor."""
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Return this tensor: memory isn't page-locked."""
+    def is_pinned(self, device: Any = None) -> builtins.bool:
+        """Return whether the memory is page-locked: False."""
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Give a tensor another shape, in place; return it."""
+    def resize_as_(self, other: Tensor, memory_format: Any = None) -> Tensor:
+        """Give a tensor the shape of another, in place, as `resize_` does; return it."""
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """Give a tensor the memory, shape and dtype of another; return it."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Replace each element by what a Python function returns for it, in place; return the
+        tensor."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Replace each element by a function of it and another tensor's, in place; return the
+        tensor."""
     # --- chainrule.ops.ufuncs ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         """Record a ufunc that was called on a tensor; raise if there is no rule for it."""
     # --- chainrule.ops.views ---
     def view(self, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
         """Return a view of `x` in another shape; the arguments are those of `reshape`."""
-    def contiguous(self, /) -> Tensor:
+    def contiguous(self, /, memory_format: Any = None) -> Tensor:
         """Return `x` itself if its memory is in row-major order, else a copy in that order."""
     def sum_to_size(self, /, *sizes: Any) -> Tensor:
         """Return the tensor summed to a shape that broadcasts to the tensor's shape."""
@@ -1782,6 +1819,9 @@ class TensorMethods:
     ) -> Tensor:
         """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without
         `end`."""
+    # --- chainrule.sparse ---
+    def to_sparse(self, sparse_dim: builtins.int | None = None) -> SparseTensor:
+        """Return a tensor's elements that aren't 0 as a sparse tensor."""
     # --- operators ---
     def __add__(self, other: Operand) -> Tensor: ...
     def __radd__(self, other: Operand) -> Tensor: ...

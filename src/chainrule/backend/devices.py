@@ -26,6 +26,11 @@ class device:
 
     def __init__(self, name: str | device = "cpu", index: int | None = None) -> None:
         kind, _, number = str(name).partition(":")
+        if kind in ("mps", "xpu", "meta", "hpu", "xla", "mtia"):
+            raise DeviceError(
+                f"device({str(name)!r}): arrays are on the CPU, or with CuPy on a GPU of NVIDIA's: "
+                "say device('cpu'), or device('cuda')"
+            )
         if kind not in ("cpu", "cuda") or not (number.isdigit() or not number):
             raise DeviceError(
                 f"Expected one of cpu, cuda device type at start of device string: {name!r}"

@@ -15,7 +15,14 @@ from chainrule.linalg.functions import det, logdet, matrix_exp, matrix_power, sl
 from chainrule.linalg.least_squares import lstsq
 from chainrule.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
-from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
+from chainrule.linalg.products import (
+    cross,
+    diagonal,
+    householder_product,
+    multi_dot,
+    trace,
+    vander,
+)
 from chainrule.linalg.rank import matrix_rank
 from chainrule.linalg.solve import (
     cholesky_inverse,
@@ -75,6 +82,7 @@ __all__ = [
     # products
     "matmul",
     "multi_dot",
+    "householder_product",
     "outer",
     "tensordot",
     "vecdot",

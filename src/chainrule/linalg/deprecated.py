@@ -22,11 +22,29 @@ from chainrule.linalg.lu import (
 from chainrule.linalg.lu import (
     lu_solve as _lu_solve,
 )
+from chainrule.linalg.products import householder_product
 from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import tril, triu
 from chainrule.primitives import elementwise
 
-__all__ = ["cholesky", "lu", "lu_solve", "lu_unpack", "qr", "svd", "triangular_solve"]
+__all__ = [
+    "cholesky",
+    "geqrf",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
+    "orgqr",
+    "qr",
+    "svd",
+    "triangular_solve",
+]
+
+
+class GeqrfResult(NamedTuple):
+    """Result of `geqrf`."""
+
+    a: Tensor
+    tau: Tensor
 
 
 class SVDResult(NamedTuple):
@@ -67,6 +85,39 @@ def qr(input: Operand, some: bool = True) -> decompositions.QRResult:
     (2, 2)
     """
     return decompositions.qr(input, mode="reduced" if some else "complete")
+
+
+def geqrf(input: Operand) -> GeqrfResult:
+    """Return the QR decomposition as LAPACK does: reflections in the place of Q.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., m, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    named tuple
+        ``a``, shape (..., m, n): R in the upper triangle, and below the diagonal the vectors of
+        Householder reflections, whose scales are ``tau``, of shape (..., min(m, n)).
+        `linalg.householder_product` makes Q of them.
+
+    Notes
+    -----
+    Without a derivative, as in PyTorch: `linalg.qr` has one.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.geqrf(cr.tensor([[3.0], [4.0]])).a[0, 0].item()
+    -5.0
+    """
+    x = matrices(input, "geqrf")
+    transposed_a, tau = namespace(x._array).linalg.qr(x._array, mode="raw")
+    return GeqrfResult(make(transposed_a.swapaxes(-1, -2).copy(), None), make(tau, None))
+
+
+orgqr = householder_product  # PyTorch's former name
 
 
 def svd(input: Operand, some: bool = True, compute_uv: bool = True) -> SVDResult:

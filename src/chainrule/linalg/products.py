@@ -9,11 +9,78 @@ from chainrule import ops
 from chainrule.arguments import DTypeLike, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
+from chainrule.creation import eye
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.linalg.arguments import adjoint, with_common_dtype
+from chainrule.linalg.solve import solve_triangular
 from chainrule.ops.reductions import accumulator_dtype
 from chainrule.primitives import elementwise
 
-__all__ = ["chain_matmul", "cross", "diagonal", "multi_dot", "trace", "vander"]
+__all__ = [
+    "chain_matmul",
+    "cross",
+    "diagonal",
+    "householder_product",
+    "multi_dot",
+    "trace",
+    "vander",
+]
+
+
+def householder_product(A: Operand, tau: Operand) -> Tensor:
+    """Return the first columns of a product of Householder reflections, Π (I - τᵢ vᵢ vᵢᴴ).
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n), m ≥ n
+        The vectors vᵢ in the columns, below the diagonal: their elements on it are 1, and those
+        above 0, whatever stands there. `geqrf` returns it.
+    tau : Tensor, shape (..., k), k ≤ n
+        The scales τᵢ.
+
+    Returns
+    -------
+    Tensor, shape (..., m, n)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    With V the matrix of the vectors, the product is I - V T Vᴴ, where T⁻¹ has the 1/τᵢ on its
+    diagonal and the elements of VᴴV above it [1]_. Derivatives: those of this form.
+
+    References
+    ----------
+    .. [1] R. Schreiber, C. Van Loan, "A storage-efficient WY representation for products of
+       Householder transformations", SIAM J. Sci. Stat. Comput. 10(1), 1989; C. Puglisi, same
+       journal, 13(3), 1992.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> a, tau = cr.geqrf(cr.tensor([[3.0, 1.0], [4.0, 2.0], [0.0, 2.0]]))
+    >>> q = cr.linalg.householder_product(a, tau)
+    >>> cr.allclose(q.T @ q, cr.eye(2), atol=1e-6)
+    True
+    """
+    a, scales = with_common_dtype(tensor_of(A), tensor_of(tau))
+    if a.ndim < 2 or a.shape[-2] < a.shape[-1] or scales.shape[:-1] != a.shape[:-2]:
+        raise ShapeError(
+            "householder_product: expected A of shape (..., m, n) with m ≥ n and tau of shape "
+            f"(..., k), got {list(a.shape)} and {list(scales.shape)}"
+        )
+    (m, n), k = a.shape[-2:], scales.shape[-1]
+    if k > n:
+        raise ShapeError(f"householder_product: tau has {k} elements for {n} columns of A")
+    one = eye(m, n, dtype=a.dtype, device=a.device)
+    v = ops.tril(a[..., :k], -1) + one[..., :k]
+    rows = scales[..., None] * adjoint(v)
+    inner = ops.triu(rows @ v, 1)  # I + D striu(VᴴV), without its diagonal
+    solved = solve_triangular(inner, rows[..., :n], upper=True, unitriangular=True)
+    return one - v @ solved
 
 
 def multi_dot(tensors: Sequence[Operand]) -> Tensor:

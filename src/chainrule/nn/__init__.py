@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from chainrule.nn.modules import Module as Module
     from chainrule.nn.parallel import DataParallel as DataParallel
     from chainrule.nn.parameter import Parameter as Parameter
+    from chainrule.nn.parameter import UninitializedBuffer as UninitializedBuffer
+    from chainrule.nn.parameter import UninitializedParameter as UninitializedParameter
 else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:

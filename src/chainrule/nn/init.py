@@ -99,6 +99,10 @@ def _fans(tensor: Tensor, name: str) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    return _fans(tensor, "_calculate_fan_in_and_fan_out")  # code of users calls it
+
+
 def _fan(tensor: Tensor, mode: str, name: str) -> int:
     modes = ("fan_in", "fan_out")
     if str(mode).lower() not in modes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import Operand, tensor_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, is_parameter, make
-from chainrule.creation import zeros
+from chainrule.creation import empty, zeros
+from chainrule.errors import ShapeError
 
-__all__ = ["Parameter"]
+__all__ = ["Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
 class _ParameterType(type):
@@ -52,3 +54,118 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     def __init__(self, data: Operand | None = None, requires_grad: bool = True) -> None:
         pass  # for type checkers
+
+
+_array_slot: Any = vars(Tensor)["_array"]
+
+
+class _Uninitialized(Tensor):
+    """A tensor of a lazy module without a shape: `materialize` makes it an ordinary one."""
+
+    __slots__ = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def _refuse(self) -> Any:
+        raise ShapeError(
+            "a parameter or buffer of a lazy module has no shape and no values before the first "
+            "call of the module: call it once with an input, such as zeros of the right shape"
+        )
+
+    _array = property(_refuse)  # what every operation asks for
+
+    @property
+    def _empty(self) -> Any:
+        """An empty array, of the dtype and on the device."""
+        return _array_slot.__get__(self)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self._empty.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return make(self._empty, None).device
+
+    def convert(self, function: Callable[[Tensor], Tensor]) -> None:
+        """Take the dtype and the device that a function gives a tensor."""
+        _array_slot.__set__(self, function(make(self._empty, None))._array)
+
+    def detach(self) -> Any:
+        """Return this: there is no history."""
+        return self
+
+    def materialize(
+        self, shape: tuple[int, ...], device: DeviceLike = None, dtype: DTypeLike = None
+    ) -> None:
+        """Become an ordinary parameter or buffer, with a shape but no values yet."""
+        place: Any = self.device if device is None else device
+        values = empty(shape, device=place, dtype=self.dtype if dtype is None else dtype)
+        _array_slot.__set__(self, values._array)
+        self.__class__ = Tensor  # type: ignore[assignment]  # of the same slots
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._refuse()
+
+
+class UninitializedParameter(_Uninitialized):
+    """A parameter of a lazy module, whose shape the first input tells.
+
+    Parameters
+    ----------
+    requires_grad : bool, default True
+        Whether operations are recorded.
+    device, dtype
+        Of its values.
+
+    Examples
+    --------
+    >>> from chainrule import nn
+    >>> p = nn.UninitializedParameter()
+    >>> p.materialize((2, 3))
+    >>> p.shape
+    (2, 3)
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, requires_grad: bool = True, device: DeviceLike = None, dtype: DTypeLike = None
+    ) -> Any:
+        """Return a marked tensor without a shape."""
+        made: Any = Parameter(empty(0, device=device, dtype=dtype), requires_grad)
+        made.__class__ = cls
+        return made
+
+
+class UninitializedBuffer(_Uninitialized):
+    """A buffer of a lazy module, whose shape the first input tells.
+
+    Parameters
+    ----------
+    requires_grad : bool, default False
+        As in PyTorch: buffers have no gradient.
+    device, dtype
+        Of its values.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, requires_grad: bool = False, device: DeviceLike = None, dtype: DTypeLike = None
+    ) -> Any:
+        """Return a tensor without a shape."""
+        made: Any = make(empty(0, device=device, dtype=dtype)._array, None)
+        made.__class__ = cls
+        return made
+
+
+def is_uninitialized(tensor: Any) -> bool:
+    """Return whether a tensor is a parameter or buffer without a shape."""
+    return isinstance(tensor, _Uninitialized)

@@ -7,6 +7,7 @@ and a row in the conformance table of the tests; `python tools/stubs.py` then sh
 import sys
 from typing import TYPE_CHECKING
 
+import chainrule.ops.storage  # methods
 import chainrule.ops.ufuncs
 import chainrule.random.inplace  # noqa: F401 - methods
 from chainrule.operation import lazy_methods
@@ -74,6 +75,7 @@ if not TYPE_CHECKING:
         for name in sys.modules[f"{__name__}.{subject}"].__all__
     ]
 
+lazy_methods("chainrule.sparse", "to_sparse")
 lazy_methods(
     "chainrule.linalg",
     "det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve cholesky_inverse",

@@ -68,13 +68,15 @@ _reciprocal = unary_floating(elementwise.reciprocal)
     ufunc="add",
     array_api=True,
 )
-def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
+def add(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
     """Return x + alpha · y.
 
     Parameters
     ----------
     input, other : Tensor, array or number
         x and y: their shapes broadcast. A number takes the dtype of the tensor.
+    former : Tensor, optional
+        y, where `other` is alpha: PyTorch's order of arguments until 2020.
     alpha : number, default 1
         Factor of `other`.
 
@@ -97,12 +99,16 @@ def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     >>> cr.add(cr.tensor([1.0, 2.0]), 10)
     tensor([11., 12.])
     """
+    if former is not None:
+        other, alpha = former, other
     return _add(input, other if is_one(alpha) else _multiply(other, alpha))
 
 
 @operation(operators={"__iadd__": ufunc_in_place_operator("add_", elementwise.add)})
-def add_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
+def add_(x: Tensor, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
     """Add alpha · other in place."""
+    if former is not None:
+        other, alpha = former, other
     return ufunc_in_place(
         x, "add_", elementwise.add, other if is_one(alpha) else multiply(other, alpha)
     )
@@ -118,7 +124,7 @@ def add_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
     ufunc="subtract",
     array_api=True,
 )
-def subtract(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
+def subtract(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
     """Return x - alpha · y; the arguments are those of `add`.
 
     Notes
@@ -131,6 +137,8 @@ def subtract(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     >>> cr.subtract(cr.tensor([1.0, 2.0]), 10, alpha=2)
     tensor([-19., -18.])
     """
+    if former is not None:
+        other, alpha = former, other
     return _subtract(input, other if is_one(alpha) else _multiply(other, alpha))
 
 
@@ -138,8 +146,10 @@ sub = subtract
 
 
 @operation(operators={"__isub__": ufunc_in_place_operator("sub_", elementwise.subtract)})
-def sub_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
+def sub_(x: Tensor, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
     """Subtract alpha · other in place."""
+    if former is not None:
+        other, alpha = former, other
     return ufunc_in_place(
         x, "sub_", elementwise.subtract, other if is_one(alpha) else multiply(other, alpha)
     )

@@ -480,13 +480,17 @@ def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
 
 
 @operation()
-def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+def addcmul(
+    input: Operand, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+) -> Tensor:
     """Return input + value · tensor1 · tensor2.
 
     Parameters
     ----------
     input, tensor1, tensor2 : Tensor, array or number
         Their shapes broadcast.
+    former : Tensor, optional
+        The second factor, where `tensor1` is `value`: PyTorch's order of arguments until 2020.
     value : number, default 1
         Factor of the product.
 
@@ -504,12 +508,18 @@ def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     >>> cr.addcmul(cr.tensor([1.0, 1.0]), cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]), value=10)
     tensor([31., 81.])
     """
+    if former is not None:
+        tensor1, tensor2, value = tensor2, former, tensor1
     return add(input, multiply(tensor1, tensor2), alpha=value)
 
 
 @operation()
-def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+def addcmul_(
+    x: Tensor, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+) -> Tensor:
     """Add value · tensor1 · tensor2 in place."""
+    if former is not None:
+        tensor1, tensor2, value = tensor2, former, tensor1
     product = multiply(tensor1, tensor2)
     return ufunc_in_place(
         x, "addcmul_", elementwise.add, product if is_one(value) else multiply(product, value)
@@ -517,7 +527,9 @@ def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -
 
 
 @operation()
-def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+def addcdiv(
+    input: Operand, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+) -> Tensor:
     """Return input + value · tensor1 / tensor2; the arguments are those of `addcmul`.
 
     Notes
@@ -530,12 +542,18 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     >>> cr.addcdiv(cr.tensor([1.0, 1.0]), cr.tensor([1.0, 2.0]), cr.tensor([2.0, 4.0]), value=10)
     tensor([6., 6.])
     """
+    if former is not None:
+        tensor1, tensor2, value = tensor2, former, tensor1
     return add(input, divide(tensor1, tensor2), alpha=value)
 
 
 @operation()
-def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+def addcdiv_(
+    x: Tensor, tensor1: Operand, tensor2: Operand, former: Any = None, *, value: Any = 1
+) -> Tensor:
     """Add value · tensor1 / tensor2 in place."""
+    if former is not None:
+        tensor1, tensor2, value = tensor2, former, tensor1
     quotient = divide(tensor1, tensor2)
     return ufunc_in_place(
         x, "addcdiv_", elementwise.add, quotient if is_one(value) else multiply(quotient, value)

@@ -108,6 +108,7 @@ def to(
     copy: bool = False,
     other: Tensor | None = None,
     non_blocking: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return the tensor in another dtype or on another device; itself if nothing changes.
 
@@ -122,7 +123,7 @@ def to(
         Whether to copy in any case.
     other : Tensor, optional
         The Tensor whose dtype and device are used.
-    non_blocking : bool, default False
+    non_blocking, memory_format
         Accepted for compatibility with PyTorch, and ignored.
 
     Returns
@@ -178,6 +179,12 @@ def type_(x: Tensor, dtype: DTypeLike = None) -> Any:
     if isinstance(dtype, str):
         dtype = _TYPE_NAMES.get(dtype.removeprefix("torch."), dtype)
     return to(x, dtype=dtype)
+
+
+@operation()
+def to_dense(x: Tensor) -> Tensor:
+    """Return this tensor, which is dense: scripts call it of sparse ones."""
+    return x
 
 
 @operation()

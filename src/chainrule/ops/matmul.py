@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, cast
 
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
@@ -17,6 +18,7 @@ __all__ = [
     "matmul",
     "mm",
     "mv",
+    "spmm",
     "dot",
     "bmm",
     "outer",
@@ -29,6 +31,15 @@ __all__ = [
     "baddbmm",
     "addmv_",
 ]
+
+
+class MatrixLike(ABC):
+    """A matrix that is no tensor, but multiplies tensors: the base class of sparse tensors."""
+
+    @abstractmethod
+    def __matmul__(self, dense: Any) -> Tensor:
+        """Return the product with a dense matrix or vector."""
+
 
 _matmul = binary_function(contraction.matmul)
 
@@ -72,6 +83,8 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     >>> cr.matmul(cr.tensor([[1.0, 2.0]]), cr.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
+    if input.__class__ is not Tensor and isinstance(input, MatrixLike):
+        return cast(MatrixLike, input) @ other
     return _matmul(input, other)
 
 
@@ -123,7 +136,12 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     tensor([[1.],
             [2.]])
     """
+    if input.__class__ is not Tensor and isinstance(input, MatrixLike):
+        return cast(MatrixLike, input) @ mat2
     return _matmul_exact("mm", input, mat2, 2, 2)
+
+
+spmm = mm  # PyTorch's former name, for sparse matrices
 
 
 @operation()

@@ -107,8 +107,10 @@ def _view_dtype(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 @operation()
-def contiguous(x: Tensor, /) -> Tensor:
+def contiguous(x: Tensor, /, memory_format: Any = None) -> Tensor:
     """Return `x` itself if its memory is in row-major order, else a copy in that order.
+
+    PyTorch's `memory_format` has no effect.
 
     Notes
     -----

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from chainrule.random import continuous, discrete
 from chainrule.random.continuous import *
 from chainrule.random.discrete import *
+from chainrule.random.discrete import fork_rng as fork_rng
 
 # mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
 if not TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,6 +97,36 @@ def with_rng_state(state: Any, function: Callable[P, T], /, *args: P.args, **kwa
         return function(*args, **kwargs)
 
     return call_then(lambda: set_rng_state(before), call)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **settings: Any) -> Iterator[None]:
+    """Draw in a block without moving the default generator on.
+
+    Parameters
+    ----------
+    devices, **settings
+        As in PyTorch, without effect.
+    enabled : bool, default True
+        If False, the block does nothing.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> _ = cr.manual_seed(0)
+    >>> with cr.random.fork_rng():
+    ...     first = cr.rand(2)
+    >>> cr.rand(2).equal(first)
+    True
+    """
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
 
 
 def randint_like(

@@ -10,6 +10,7 @@ from chainrule.nn.modules.container import *
 from chainrule.nn.modules.conv import *
 from chainrule.nn.modules.dropout import *
 from chainrule.nn.modules.embedding import *
+from chainrule.nn.modules.lazy import LazyModuleMixin as LazyModuleMixin
 from chainrule.nn.modules.linear import *
 from chainrule.nn.modules.loss import *
 from chainrule.nn.modules.module import Module as Module

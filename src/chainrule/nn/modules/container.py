@@ -9,6 +9,7 @@ from operator import index
 from typing import Any, TypeVar, overload
 
 from chainrule.autograd.tensor import Tensor, is_parameter
+from chainrule.nn.modules.members import MODULE
 from chainrule.nn.modules.module import Module
 from chainrule.nn.parameter import Parameter
 
@@ -20,12 +21,17 @@ S = TypeVar("S", bound="_Sequence")
 class _Sequence(Module):
     """Modules under the names 0, 1, 2 and so on, as far as they are not named."""
 
+    @property
+    def _names(self) -> list[str]:
+        """The names of the modules: a subclass may have parameters too."""
+        return [name for name, kind in self._kinds.items() if kind == MODULE]
+
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names)
 
     def __iter__(self) -> Iterator[Module]:
         values = self.__dict__
-        return iter([values[name] for name in self._kinds])
+        return iter([values[name] for name in self._names])
 
     def __contains__(self, module: object) -> bool:
         return any(each is module for each in self)
@@ -35,7 +41,7 @@ class _Sequence(Module):
         number, count = index(position), len(self)
         if not -count <= number < count:
             raise IndexError(f"index {number} is out of range: there are {count} modules")
-        return list(self._kinds)[number]
+        return self._names[number]
 
     @overload
     def __getitem__(self: S, idx: slice) -> S: ...
@@ -55,7 +61,7 @@ class _Sequence(Module):
     def _renew(self, modules: Iterable[Module]) -> None:
         """Contain these modules, numbered, instead of those of now."""
         listed = list(modules)
-        for name in list(self._kinds):
+        for name in self._names:
             delattr(self, name)
         for number, module in enumerate(listed):
             self.add_module(str(number), module)
@@ -142,8 +148,9 @@ class Sequential(_Sequence):
     def forward(self, input: Any) -> Any:
         """Pass the input through all modules."""
         values = self.__dict__
-        for name in self._kinds:
-            input = values[name](input)
+        for name, kind in self._kinds.items():
+            if kind == MODULE:
+                input = values[name](input)
         return input
 
 
@@ -218,13 +225,13 @@ class ModuleDict(Module):
         del self._modules[key]
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._modules)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._kinds
+        return key in self._modules
 
     def clear(self) -> None:
         """Remove all modules."""

@@ -12,9 +12,10 @@ from chainrule.creation import empty
 from chainrule.errors import ArgumentError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import repeated
+from chainrule.nn.modules.lazy import LazyModuleMixin
 from chainrule.nn.modules.linear import draw_uniform
 from chainrule.nn.modules.module import Module
-from chainrule.nn.parameter import Parameter
+from chainrule.nn.parameter import Parameter, UninitializedParameter
 
 __all__ = [
     "Conv1d",
@@ -23,6 +24,12 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
 ]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -285,3 +292,114 @@ class ConvTranspose3d(_ConvTranspose):
     """A transposed convolution of volumes: see `nn.functional.conv_transpose3d`."""
 
     convolve, ndim = F.conv_transpose3d, 3
+
+
+class _LazyConv(LazyModuleMixin):
+    """A convolution, or a transposed one, that gets `in_channels` from its first input."""
+
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    groups: int
+    ndim: ClassVar[int]
+    transposed: ClassVar[bool]
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        *args: Any,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        **kwargs: Any,
+    ) -> None:
+        # The arguments are those of the convolution, without in_channels.
+        named = dict(zip(_ORDER[self.transposed], args, strict=False))
+        bias = named.pop("bias", bias)
+        device, dtype = named.pop("device", device), named.pop("dtype", dtype)
+        settings: dict[str, Any] = {**named, **kwargs}
+        super().__init__(0, 0, kernel_size, bias=False, **settings)
+        self.out_channels = out_channels
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters again, if they have a shape."""
+        if not self.has_uninitialized_params() and self.in_channels:
+            super().reset_parameters()  # type: ignore[misc]  # of the convolution
+
+    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
+        """Set the shapes of the parameters by an input."""
+        if self.has_uninitialized_params():
+            self.in_channels = input.shape[-self.ndim - 1]
+            for title in ("in_channels", "out_channels"):
+                if getattr(self, title) % self.groups:
+                    raise ArgumentError(
+                        f"{type(self).__name__}: {title} must be divisible by groups, got "
+                        f"{getattr(self, title)} and {self.groups}"
+                    )
+            first, second = self.out_channels, self.in_channels
+            if self.transposed:
+                first, second = second, first
+            self.weight.materialize((first, second // self.groups, *self.kernel_size))
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+        channels = self.weight.shape[not self.transposed]
+        self.in_channels = channels if self.transposed else channels * self.groups
+
+
+_COMMON = ("bias", "padding_mode", "device", "dtype")
+_ORDER = {
+    False: ("stride", "padding", "dilation", "groups", *_COMMON),
+    True: ("stride", "padding", "output_padding", "groups", "bias", "dilation", *_COMMON[1:]),
+}
+"""Positional arguments after kernel_size, by whether the convolution is transposed."""
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """A `Conv1d` without `in_channels`, which the first input tells."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """A `Conv2d` without `in_channels`, which the first input tells.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.LazyConv2d(8, 3)
+    >>> layer(cr.ones(1, 2, 5, 5)).shape, layer.weight.shape
+    ((1, 8, 3, 3), (8, 2, 3, 3))
+    """
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """A `Conv3d` without `in_channels`, which the first input tells."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+    """A `ConvTranspose1d` without `in_channels`, which the first input tells."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+    """A `ConvTranspose2d` without `in_channels`, which the first input tells."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+    """A `ConvTranspose3d` without `in_channels`, which the first input tells."""
+
+    cls_to_become = ConvTranspose3d

@@ -33,10 +33,37 @@ class Hooks:
         """Return the hooks of some kinds, in the order of registration."""
         return [hook for kind in kinds for hook in list(self._kinds.get(kind, {}).values())]
 
+    def remove(self, kind: str, wanted: Callable[[Any], bool]) -> None:
+        """Remove the hooks for which a function is true."""
+        hooks = self._kinds.get(kind, HookDict())
+        for key, hook in list(hooks.items()):
+            if wanted(hook):
+                del hooks[key]
+
     @property
     def any(self) -> bool:
         """Whether there is a hook of any kind."""
         return any(self._kinds.values())
+
+
+def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True) -> Any:
+    """Return the hook before calls that is an instance of a class with this name, or None.
+
+    Hooks of `weight_norm`, of pruning and the like have the name of the tensor that they compute.
+    """
+    hooks = module._hooks
+    if hooks is None:
+        return None
+    found = [
+        hook
+        for _, hook in hooks.of("pre")
+        if isinstance(hook, kind) and hook.name == name  # type: ignore[attr-defined]
+    ]
+    if not found:
+        return None
+    if remove:
+        hooks.remove("pre", lambda each: each[1] is found[0])
+    return found[0]
 
 
 GLOBAL_HOOKS = Hooks()

@@ -59,6 +59,18 @@ def repeated(value: Any, count: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
+def _single(value: Any) -> tuple[Any, ...]:
+    return repeated(value, 1)  # PyTorch's names, which code of users imports
+
+
+def _pair(value: Any) -> tuple[Any, ...]:
+    return repeated(value, 2)
+
+
+def _triple(value: Any) -> tuple[Any, ...]:
+    return repeated(value, 3)
+
+
 def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
     """Return the constructor that takes the settings of a class."""
     kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty

@@ -6,17 +6,19 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
+from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import empty
 from chainrule.nn import functional as F
 from chainrule.nn import init
+from chainrule.nn.modules.lazy import LazyModuleMixin
 from chainrule.nn.modules.module import Module
-from chainrule.nn.parameter import Parameter
+from chainrule.nn.parameter import Parameter, UninitializedParameter
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -105,6 +107,60 @@ class Linear(Module):
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` layer that gets `in_features` from its first input.
+
+    Parameters
+    ----------
+    out_features : int
+        The size of outputs.
+    bias : bool, default True
+        Whether there is a bias.
+    device, dtype
+        Of the parameters.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.LazyLinear(2)
+    >>> layer(cr.ones(5, 3)).shape, layer.weight.shape
+    ((5, 2), (2, 3))
+    """
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters again, if they have a shape."""
+        if not self.has_uninitialized_params() and self.in_features:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Set the shapes of the parameters by an input."""
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        self.in_features = self.weight.shape[1]
 
 
 class Bilinear(Module):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+from chainrule.arguments import DeviceLike, DTypeLike
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
+from chainrule.creation import zeros
+from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.functional.losses import reduction_of
+from chainrule.nn.modules.container import ModuleList, Sequential
 from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.linear import Linear
+from chainrule.nn.modules.module import Module
 from chainrule.nn.modules.shape import PairwiseDistance
+from chainrule.ops import cat, where
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
     "BCELoss",
     "BCEWithLogitsLoss",
     "CTCLoss",
@@ -41,6 +52,19 @@ class _Loss(FunctionLayer):
 
     _omitted = ("size_average", "reduce")
     _shown = ()
+    reduction: str
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        """Set the reduction: for losses of users, which compute in `forward`."""
+        Module.__init__(self)
+        self.reduction = reduction
+        if size_average is not None or reduce is not None:
+            self.reduction = reduction_of(size_average, reduce)
 
     def _convert(self) -> None:
         values = self.__dict__
@@ -50,6 +74,20 @@ class _Loss(FunctionLayer):
         for name in ("weight", "pos_weight"):
             if name in values:
                 self._buffers[name] = values[name]
+
+
+class _WeightedLoss(_Loss):
+    """A loss of users with class weights, which are a buffer."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
 
 
 class BCELoss(_Loss):
@@ -288,3 +326,136 @@ class TripletMarginWithDistanceLoss(FunctionLayer):
     def _convert(self) -> None:
         if self.distance_function is None:
             self.distance_function = PairwiseDistance()
+
+
+class AdaptiveLogSoftmaxOutput(NamedTuple):
+    """What `AdaptiveLogSoftmaxWithLoss` returns."""
+
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """A softmax over many classes, of which frequent ones come first, in groups [1]_.
+
+    Rare classes are in groups with smaller projections: the head has the frequent ones and an
+    entry for each group.
+
+    Parameters
+    ----------
+    in_features : int
+        The size of inputs.
+    n_classes : int
+        The number of classes.
+    cutoffs : sequence of int
+        The first class of each group, ascending, below `n_classes`.
+    div_value : number, default 4
+        Each group's projection is as many times smaller than the one before.
+    head_bias : bool, default False
+        Whether the head has a bias.
+    device, dtype
+        Of the parameters.
+
+    References
+    ----------
+    .. [1] E. Grave, A. Joulin, M. Cissé, D. Grangier, H. Jégou, Efficient softmax approximation for
+       GPUs, ICML 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[5, 10])
+    >>> output, loss = layer(cr.ones(3, 8), cr.tensor([0, 7, 19]))
+    >>> output.shape, layer.log_prob(cr.ones(3, 8)).shape
+    ((3,), (3, 20))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        super().__init__()
+        limits = list(cutoffs)
+        if (
+            not limits
+            or limits != sorted(set(limits))
+            or limits[0] <= 0
+            or limits[-1] >= n_classes
+            or any(int(limit) != limit for limit in limits)
+        ):
+            raise ArgumentError(
+                "AdaptiveLogSoftmaxWithLoss: cutoffs should be a sequence of unique, positive "
+                f"integers sorted in an increasing order, each below n_classes={n_classes}, got "
+                f"{limits}"
+            )
+        self.in_features, self.n_classes = in_features, n_classes
+        self.cutoffs, self.div_value, self.head_bias = [*limits, n_classes], div_value, head_bias
+        self.shortlist_size, self.n_clusters = limits[0], len(limits)
+        self.head_size = self.shortlist_size + self.n_clusters
+        place: Any = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
+        self.tail = ModuleList()
+        for i, (start, stop) in enumerate(pairwise(self.cutoffs)):
+            size = int(in_features // div_value ** (i + 1))
+            inner = Linear(in_features, size, bias=False, **place)
+            self.tail.append(Sequential(inner, Linear(size, stop - start, bias=False, **place)))
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters again."""
+        self.head.reset_parameters()
+        for group in self.tail:
+            for layer in group.children():
+                layer.reset_parameters()  # type: ignore[attr-defined]  # linear layers
+
+    def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
+        """Return the logarithms of the targets' probabilities, and minus their mean.
+
+        Parameters
+        ----------
+        input_ : Tensor, shape (n, in_features) or (in_features,)
+        target_ : Tensor of int64, shape (n,) or ()
+            The classes.
+        """
+        batched = target_.ndim > 0
+        x, target = (input_, target_) if batched else (input_[None], target_[None])
+        if x.ndim != 2 or target.shape != x.shape[:1]:
+            raise ShapeError(
+                "AdaptiveLogSoftmaxWithLoss: Input and target should have the same size in the "
+                f"batch dimension, got {list(input_.shape)} and {list(target_.shape)}"
+            )
+        if is_known(target._array) and ((target < 0) | (target >= self.n_classes)).any():
+            raise OutOfBoundsError(
+                f"AdaptiveLogSoftmaxWithLoss: Target values should be in [0, {self.n_classes - 1}]"
+            )
+        head = F.log_softmax(self.head(x), 1)
+        entry, within = target, zeros(target.shape, dtype=x.dtype, device=x.device)
+        for i, (start, stop) in enumerate(pairwise(self.cutoffs)):
+            here = (target >= start) & (target < stop)
+            entry = where(here, self.shortlist_size + i, entry)
+            rows = here.nonzero().squeeze(1)
+            if len(rows):
+                of_group = F.log_softmax(self.tail[i](x.index_select(0, rows)), 1)
+                chosen = target.index_select(0, rows) - start
+                values = of_group.gather(1, chosen.unsqueeze(1)).squeeze(1)
+                within = within.index_add(0, rows, values)
+        output = head.gather(1, entry.unsqueeze(1)).squeeze(1) + within
+        return AdaptiveLogSoftmaxOutput(output if batched else output[0], -output.mean())
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """Return the logarithms of the probabilities of all classes, of shape (n, n_classes)."""
+        head = F.log_softmax(self.head(input), 1)
+        parts = [head[:, : self.shortlist_size]]
+        for i, group in enumerate(self.tail):
+            entry = self.shortlist_size + i
+            parts.append(F.log_softmax(group(input), 1) + head[:, entry : entry + 1])
+        return cat(parts, 1)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """Return the class of the greatest probability, of shape (n,)."""
+        return self.log_prob(input).argmax(1)

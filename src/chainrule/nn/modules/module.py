@@ -14,7 +14,7 @@ from chainrule.interrupts import call_then
 from chainrule.nn.modules.hooks import GLOBAL_HOOKS, Hooks, call_with_hooks
 from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
 from chainrule.nn.modules.state import IncompatibleKeys, load_state, save_state
-from chainrule.nn.parameter import Parameter
+from chainrule.nn.parameter import Parameter, is_uninitialized
 from chainrule.pytree import Stateful
 
 M = TypeVar("M", bound="Module")
@@ -358,14 +358,20 @@ class Module(Stateful):
     def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
         """Convert all parameters, their gradients and buffers; parameters stay the same objects."""
         for module in self.modules() if recurse else (self,):
+            for _, tensor in module._of(PARAMETER, *BUFFERS):
+                if is_uninitialized(tensor):
+                    tensor.convert(fn)
             for _, parameter in module._of(PARAMETER):
+                if is_uninitialized(parameter):
+                    continue
                 with no_grad():
                     values = fn(parameter)._array
                     grad = None if parameter._grad is None else fn(parameter._grad)
                 parameter._array, parameter._grad = values, grad
             for name, buffer in module._of(*BUFFERS):
-                with no_grad():
-                    module.__dict__[name] = fn(buffer)
+                if not is_uninitialized(buffer):
+                    with no_grad():
+                        module.__dict__[name] = fn(buffer)
         return self
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
@@ -416,6 +422,10 @@ class Module(Stateful):
         """Move parameters and buffers to a GPU; return this module."""
         where = f"cuda:{device}" if isinstance(device, int) else device or "cuda"
         return self.to(device=where)
+
+    def share_memory(self: M) -> M:
+        """Move parameters and buffers to memory that forked processes share; return this module."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     # --- state ---
 

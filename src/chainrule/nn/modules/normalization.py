@@ -12,8 +12,15 @@ from chainrule.creation import empty, ones, zeros
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
+from chainrule.nn.modules.lazy import LazyModuleMixin
+from chainrule.nn.modules.members import BUFFERS, PARAMETER
 from chainrule.nn.modules.module import Module
-from chainrule.nn.parameter import Parameter
+from chainrule.nn.parameter import (
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+    is_uninitialized,
+)
 
 __all__ = [
     "BatchNorm1d",
@@ -24,6 +31,12 @@ __all__ = [
     "InstanceNorm2d",
     "InstanceNorm3d",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "LocalResponseNorm",
     "RMSNorm",
 ]
@@ -165,8 +178,7 @@ class _BatchNorm(_ChannelNorm):
         if training and not values["track_running_stats"]:
             mean = var = None
         momentum = 0.0 if momentum is None else momentum
-        weight, bias = values["weight"], values["bias"]
-        return F.batch_norm(input, mean, var, weight, bias, own, momentum, values["eps"])
+        return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum, values["eps"])
 
 
 class BatchNorm1d(_BatchNorm):
@@ -233,8 +245,8 @@ class _InstanceNorm(_ChannelNorm):
         momentum = 0.0 if self.momentum is None else self.momentum
         values = self.__dict__
         mean, var = values["running_mean"], values["running_var"]
-        weight, bias = values["weight"], values["bias"]
-        result = F.instance_norm(x, mean, var, weight, bias, own, momentum, self.eps)
+        affine = self.weight, self.bias
+        result = F.instance_norm(x, mean, var, *affine, own, momentum, self.eps)
         return result.squeeze(0) if single else result
 
 
@@ -254,6 +266,96 @@ class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of volumes: inputs of shape (n, c, d, h, w) or (c, d, h, w)."""
 
     _dimensions = 4, 5
+
+
+class _LazyNorm(LazyModuleMixin):
+    """A normalisation that gets the number of channels from its first input."""
+
+    num_features: int
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if affine and bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = zeros((), device=device, dtype="int64")
+
+    def reset_parameters(self) -> None:
+        """Set parameters and statistics to their initial values, if they have a shape."""
+        if not self.has_uninitialized_params() and self.num_features:
+            super().reset_parameters()  # type: ignore[misc]  # of the normalisation
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Set the shapes of the parameters by an input."""
+        single = isinstance(self, _InstanceNorm) and input.ndim == self._dimensions[0]
+        channels = input.shape[0 if single else 1]
+        if self.has_uninitialized_params():
+            self.num_features = channels
+            for _, value in self._of(PARAMETER, *BUFFERS):
+                if is_uninitialized(value):
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
+        known = [value.shape[0] for _, value in self._of(PARAMETER, *BUFFERS) if value.ndim]
+        self.num_features = known[0] if known else channels
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """A `BatchNorm1d` without `num_features`, which the first input tells.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.LazyBatchNorm1d()
+    >>> layer(cr.ones(2, 3)).shape, layer.running_mean.shape
+    ((2, 3), (3,))
+    """
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """A `BatchNorm2d` without `num_features`, which the first input tells."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """A `BatchNorm3d` without `num_features`, which the first input tells."""
+
+    cls_to_become = BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """An `InstanceNorm1d` without `num_features`, which the first input tells."""
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """An `InstanceNorm2d` without `num_features`, which the first input tells."""
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """An `InstanceNorm3d` without `num_features`, which the first input tells."""
+
+    cls_to_become = InstanceNorm3d
 
 
 class GroupNorm(_Affine):
@@ -298,9 +400,7 @@ class GroupNorm(_Affine):
     def forward(self, input: Operand) -> Tensor:
         """Return the normalised input."""
         values = self.__dict__
-        return F.group_norm(
-            input, values["num_groups"], values["weight"], values["bias"], values["eps"]
-        )
+        return F.group_norm(input, values["num_groups"], self.weight, self.bias, values["eps"])
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -347,7 +447,7 @@ class LayerNorm(_Affine):
         """Return the normalised input."""
         values = self.__dict__
         return F.layer_norm(
-            input, values["normalized_shape"], values["weight"], values["bias"], values["eps"]
+            input, values["normalized_shape"], self.weight, self.bias, values["eps"]
         )
 
     def extra_repr(self) -> str:
@@ -390,7 +490,7 @@ class RMSNorm(_Affine):
     def forward(self, input: Operand) -> Tensor:
         """Return the normalised input."""
         values = self.__dict__
-        return F.rms_norm(input, values["normalized_shape"], values["weight"], values["eps"])
+        return F.rms_norm(input, values["normalized_shape"], self.weight, values["eps"])
 
     def extra_repr(self) -> str:
         """Return the settings."""

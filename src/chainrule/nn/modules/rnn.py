@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from math import inf
 from typing import Any, ClassVar
+
+import numpy as np
 
 from chainrule.arguments import DeviceLike, DTypeLike
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.control_flow import scan
-from chainrule.creation import empty, zeros
+from chainrule.creation import empty, tensor, zeros
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.linear import draw_uniform
 from chainrule.nn.modules.module import Module
 from chainrule.nn.modules.recurrence import Recurrence, fits
 from chainrule.nn.parameter import Parameter
+from chainrule.nn.utils.rnn import PackedSequence, padded, steps_of
 from chainrule.ops import cat, stack
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 State = tuple[Tensor, ...]  # h, and c of an LSTM
 
@@ -50,6 +54,44 @@ _STEPS = {
     "GRU": (_gru, 3),
 }
 """The update of each mode, from gates of input and of state, and the number of gates."""
+
+
+def _states(hx: Any) -> State:
+    return tuple(hx) if isinstance(hx, tuple | list) else (hx,)
+
+
+class _Ends:
+    """Runs of padded sequences that stop at the end of each.
+
+    Backwards, each sequence is reversed within its own length. Outputs beyond an end are not used;
+    the cell state of an LSTM isn't among them, and is kept there by its gates, which
+    forget nothing and add nothing.
+    """
+
+    def __init__(self, lengths: np.ndarray[Any, Any]) -> None:
+        self.lengths = lengths
+        self.sequences = np.arange(len(lengths))
+        steps = np.arange(lengths[0] if len(lengths) else 0)[:, None]
+        self.beyond = steps >= lengths
+        self.reversed = np.where(self.beyond, steps, lengths - 1 - steps)
+
+    def begin(self, gates: Tensor, backwards: bool, cell_state: bool) -> Tensor:
+        """Return the gates of the inputs in the order of a run."""
+        if backwards:
+            gates = gates[self.reversed, self.sequences]
+        if cell_state:
+            i, f, g, o = gates.chunk(4, -1)
+            beyond = tensor(self.beyond, device=gates.device).unsqueeze(-1)
+            i, f = i.masked_fill(beyond, -inf), f.masked_fill(beyond, inf)
+            gates = cat([i, f, g, o], -1)
+        return gates
+
+    def finish(self, outputs: Tensor, last: State, backwards: bool) -> tuple[Tensor, State]:
+        """Return outputs in the order of the sequences, and the states at their ends."""
+        ended = outputs[self.lengths - 1, self.sequences]
+        if backwards:
+            outputs = outputs[self.reversed, self.sequences]
+        return outputs, (ended, *last[1:])
 
 
 class RNNBase(Module):
@@ -177,10 +219,12 @@ class RNNBase(Module):
         Parameters
         ----------
         input : Tensor, shape (l, n, input_size), or (n, l, input_size) if `batch_first`
-            Or (l, input_size) without a batch.
+            Or (l, input_size) without a batch; or a `PackedSequence`, and then the outputs are one.
         hx : Tensor, or tuple of two for LSTM, optional
             The first state, of shape (num_layers · directions, n, hidden_size): zeros if left out.
         """
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, hx)
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ShapeError(
                 f"{type(self).__name__}: Expected input of 2 or 3 dimensions, the last of size "
@@ -190,33 +234,64 @@ class RNNBase(Module):
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
             x = x.transpose(0, 1)
-        before = self._first_state(x, hx, batched)
+        x, last_states = self._run_layers(x, self._first_state(x, hx, batched))
+        if batched and self.batch_first:
+            x = x.transpose(0, 1)
+        if not batched:
+            x, last_states = x.squeeze(1), [each.squeeze(1) for each in last_states]
+        return x, tuple(last_states) if self.mode == "LSTM" else last_states[0]
+
+    def _run_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """Run all layers on padded sequences, each to its own end."""
+        if input.data.ndim != 2 or input.data.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{type(self).__name__}: Expected packed data of 2 dimensions, the last of size "
+                f"{self.input_size}, got {list(input.data.shape)}"
+            )
+        lengths, order = input.layout()
+        x = padded(input.data, lengths)
+        ends = _Ends(lengths)
+        if order is not None and hx is not None:
+            permuted = [state[:, order] for state in _states(hx)]
+            hx = tuple(permuted) if self.mode == "LSTM" else permuted[0]
+        x, last_states = self._run_layers(x, self._first_state(x, hx, True), ends)
+        if order is not None:
+            last_states = [state[:, np.argsort(order)] for state in last_states]
+        outputs = input.with_data(x[steps_of(lengths)])
+        return outputs, tuple(last_states) if self.mode == "LSTM" else last_states[0]
+
+    def _run_layers(
+        self, x: Tensor, before: list[Tensor], ends: _Ends | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the outputs of the last layer, and the last state of all layers."""
         after: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self._directions:
                 state = tuple(each[len(after)] for each in before)
-                output, last = self._run(x, state, f"_l{layer}{suffix}", bool(suffix))
+                name = f"_l{layer}{suffix}"
+                weight = getattr(self, f"weight_ih{name}")
+                gates = F.linear(x, weight, getattr(self, f"bias_ih{name}", None))
+                if ends is None:
+                    output, last = self._run(gates, state, name, bool(suffix))
+                else:
+                    gates = ends.begin(gates, bool(suffix), self.mode == "LSTM")
+                    output, last = ends.finish(*self._run(gates, state, name, False), bool(suffix))
                 outputs.append(output)
                 after.append(last)
             x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
-        if batched and self.batch_first:
-            x = x.transpose(0, 1)
-        last_states = [stack(parts) for parts in zip(*after, strict=True)]
-        if not batched:
-            x, last_states = x.squeeze(1), [each.squeeze(1) for each in last_states]
-        return x, tuple(last_states) if self.mode == "LSTM" else last_states[0]
+        return x, [stack(parts) for parts in zip(*after, strict=True)]
 
-    def _run(self, x: Tensor, state: State, name: str, backwards: bool) -> tuple[Tensor, State]:
-        """Run one layer in one direction: return its outputs and last state."""
-        values = self.__dict__
+    def _run(
+        self, inputs: Tensor, state: State, name: str, backwards: bool
+    ) -> tuple[Tensor, State]:
+        """Run one layer in one direction on the gates of its inputs: return outputs, last state."""
         step, _ = _STEPS[self.mode]
-        weight: Tensor = values[f"weight_hh{name}"]
-        bias: Any = values.get(f"bias_hh{name}")
-        projection = values.get(f"weight_hr{name}")
-        inputs = F.linear(x, values[f"weight_ih{name}"], values.get(f"bias_ih{name}"))
+        weight: Tensor = getattr(self, f"weight_hh{name}")
+        bias: Any = getattr(self, f"bias_hh{name}", None)
+        projection = getattr(self, f"weight_hr{name}", None)
 
         def advance(state: State, gates: Tensor) -> tuple[State, Tensor]:
             state = step(gates, F.linear(state[0], weight, bias), state)
@@ -347,7 +422,7 @@ def _mode_of(title: str, nonlinearity: str) -> str:
     return f"RNN_{nonlinearity.upper()}"
 
 
-class _Cell(Module):
+class RNNCellBase(Module):
     """One step of a recurrent layer.
 
     Parameters
@@ -367,6 +442,8 @@ class _Cell(Module):
     """
 
     _mode: ClassVar[str]
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
 
     def __init__(
         self,
@@ -406,9 +483,8 @@ class _Cell(Module):
             state = (zeros(shape, dtype=input.dtype, device=input.device),) * (1 + pair)
         else:
             state = tuple(hx) if pair else (hx,)
-        values = self.__dict__
-        gates = F.linear(input, values["weight_ih"], values["bias_ih"])
-        recurrent = F.linear(state[0], values["weight_hh"], values["bias_hh"])
+        gates = F.linear(input, self.weight_ih, self.bias_ih)
+        recurrent = F.linear(state[0], self.weight_hh, self.bias_hh)
         after = _STEPS[self._step_mode()][0](gates, recurrent, state)
         return after if pair else after[0]
 
@@ -417,7 +493,7 @@ class _Cell(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
 
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """One step of `RNN`.
 
     Parameters
@@ -456,13 +532,13 @@ class RNNCell(_Cell):
         return text if self.nonlinearity == "tanh" else f"{text}, nonlinearity={self.nonlinearity}"
 
 
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of `LSTM`: ``h, c = cell(x, (h, c))``."""
 
     _mode = "LSTM"
 
 
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of `GRU`."""
 
     _mode = "GRU"

@@ -12,7 +12,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, is_parameter, make
 from chainrule.errors import ArgumentError
 from chainrule.nn.modules.members import BUFFER, MODULE, PARAMETER
-from chainrule.nn.parameter import Parameter
+from chainrule.nn.parameter import Parameter, is_uninitialized
 
 if TYPE_CHECKING:
     from chainrule.nn.modules.module import Module
@@ -79,6 +79,8 @@ class _Loading:
 
     def _match(self, module: Module, name: str, value: Tensor, key: str) -> None:
         given = self.state[key]
+        if is_uninitialized(given) and is_uninitialized(value):
+            return
         if not isinstance(given, Tensor):
             if not hasattr(given, "__array__"):
                 self.errors.append(
