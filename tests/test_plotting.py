@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +15,6 @@ from chainrule import plotting
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
-import itertools
-
 from matplotlib import pyplot  # noqa: E402
 
 X = cr.linspace(0, 2, 5)
