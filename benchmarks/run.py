@@ -18,6 +18,7 @@ import million
 import peak
 import products
 import scatter
+import training
 import various
 
 import blas
@@ -41,6 +42,7 @@ SUITES = {
     "imports": imports.main,
     "files": files.main,
     "kernels": kernels.main,
+    "training": training.main,
 }
 
 
