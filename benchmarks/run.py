@@ -19,6 +19,7 @@ import peak
 import products
 import scatter
 import second_order
+import training
 import various
 
 import blas
@@ -43,6 +44,7 @@ SUITES = {
     "imports": imports.main,
     "files": files.main,
     "kernels": kernels.main,
+    "training": training.main,
 }
 
 

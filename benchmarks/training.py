@@ -1,4 +1,7 @@
-"""Steps of all optimisers and an epoch of a data loader, beside PyTorch, in one process."""
+"""Training steps of networks and optimisers, an epoch of a data loader: beside PyTorch and JAX.
+
+All libraries run in one process, with two threads each.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 import harness
 import numpy as np
+from programs import networks
 
 import chainrule as cr
 from chainrule.utils.data import DataLoader, TensorDataset
@@ -71,10 +75,32 @@ def rows() -> list[harness.Row]:
     return measured
 
 
+def network_rows() -> list[harness.Row]:
+    """Measure the networks: eager and compiled steps."""
+    measured = []
+    for name, (*_, bar) in networks.PROGRAMS.items():
+        jobs = networks.jobs(name)
+        compiled = jobs.pop("compiled")
+        eager = {label: job for label, job in jobs.items() if label != "JAX jit"}
+        row = harness.measure(f"{name}, eager", eager, {"PyTorch": bar}, rounds=15, rest=0.002)
+        measured.append(row)
+        bars = {"PyTorch": 0.7, "JAX jit": 0.9}
+        jobs["chainrule"] = compiled
+        row = harness.measure(f"{name}, compiled", jobs, bars, rounds=15, rest=0.002)
+        measured.append(row)
+    return measured
+
+
 def main() -> str:
-    """Return the table."""
+    """Return the tables."""
+    if torch:
+        torch.set_num_threads(2)
     libraries = ["chainrule", *(["PyTorch"] if torch else [])]
-    return harness.table(rows(), libraries).replace("µs, forward + backward", "µs")
+    tables = [
+        harness.table(network_rows(), [*libraries, "JAX jit"]),
+        harness.table(rows(), libraries),
+    ]
+    return "\n\n".join(tables).replace("µs, forward + backward", "µs")
 
 
 if __name__ == "__main__":

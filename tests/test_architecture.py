@@ -200,6 +200,7 @@ SHARED_BASENAMES = {
     "init": "initial values: functions that set them, and modules made without",
     "hooks": "hooks: of nodes and leaves, and of modules",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
+    "location_scale": "distributions with a location and a scale: PyTorch's classes, and SciPy's",
     "linalg": "linear algebra: NumPy's functions, and the modules under HIPS autograd's names",
     "jit": "compilation at run time: by LLVM, and under PyTorch's names",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,7 @@ X = cr.linspace(0, 2, 5)
 DRAWINGS = {
     "learning_curve": lambda ax: plotting.learning_curve({"training": [2.0, 1.0]}, ax=ax),
     "digit_grid": lambda ax: plotting.digit_grid(cr.rand(2, 8, 8), [1, 2], [1, 3], ax=ax),
+    "confusion_matrix": lambda ax: plotting.confusion_matrix([0, 1, 1], [0, 2, 1], ax=ax),
     "linear_approximation": lambda ax: plotting.linear_approximation(
         X, X**2, 2 * X - 1, at=1.0, ax=ax
     ),
@@ -87,3 +89,19 @@ def test_a_function_and_its_tangent_of_tensors_that_require_grad() -> None:
     np.testing.assert_allclose(line.get_ydata(), [-1, 0, 1, 2, 3])
     assert (point.get_xdata()[0], point.get_ydata()[0]) == (1.0, 1.0)
     assert function.get_label() == "x²"
+
+
+def test_names_of_curves_that_end_together_do_not_overlap() -> None:
+    curves = {"training": [2.0, 0.030], "held out": [2.0, 0.031], "other": [2.0, 0.030]}
+    ax = plotting.learning_curve(curves, log=True)
+    drawn(ax)
+    boxes = sorted([text.get_window_extent() for text in ax.texts], key=lambda box: box.y0)
+    assert all(low.y1 - 3 < high.y0 for low, high in itertools.pairwise(boxes))
+
+
+def test_a_confusion_matrix_counts() -> None:
+    ax = plotting.confusion_matrix(cr.tensor([0, 1, 1, 2, 2]), np.array([0, 1, 1, 0, 2]))
+    found = {(*map(int, text.get_position()[::-1]),): text.get_text() for text in ax.texts}
+    assert found == {(0, 0): "1", (1, 1): "2", (2, 0): "1", (2, 2): "1"}
+    wrong = {text.get_text() for text in ax.texts if text.get_color() == plotting.RED}
+    assert wrong == {"1"}

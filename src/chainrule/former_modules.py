@@ -35,6 +35,31 @@ _FORMER_MODULES = {
             optim.nadam optim.radam optim.rmsprop optim.rprop""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
+        # PyTorch's modules of distributions.
+        "distributions.categorical": """
+            distributions.one_hot_categorical distributions.multinomial""",
+        "distributions.composite": """
+            distributions.independent distributions.mixture_same_family
+            distributions.transformed_distribution""",
+        "distributions.counts": """
+            distributions.bernoulli distributions.binomial distributions.geometric
+            distributions.negative_binomial distributions.poisson""",
+        "distributions.distribution": "distributions.exp_family distributions.utils",
+        "distributions.location_scale": """
+            distributions.cauchy distributions.gumbel distributions.laplace distributions.normal
+            distributions.studentT distributions.uniform distributions.von_mises""",
+        "distributions.multivariate": """
+            distributions.lkj_cholesky distributions.lowrank_multivariate_normal
+            distributions.multivariate_normal distributions.wishart""",
+        "distributions.positive": """
+            distributions.chi2 distributions.exponential distributions.fishersnedecor
+            distributions.gamma distributions.generalized_pareto distributions.half_cauchy
+            distributions.half_normal distributions.inverse_gamma distributions.log_normal
+            distributions.pareto distributions.weibull""",
+        "distributions.unit_interval": """
+            distributions.beta distributions.continuous_bernoulli distributions.dirichlet
+            distributions.kumaraswamy distributions.logistic_normal
+            distributions.relaxed_bernoulli distributions.relaxed_categorical""",
         "nn.functional": """
             nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
             nn.functional.binary nn.functional.channel_norms nn.functional.choices

@@ -23,10 +23,6 @@ _INSTEAD = {
         "init_process_group get_rank get_world_size all_reduce barrier": "a process computes "
         "alone; cr.set_num_threads says with how many threads",
     },
-    "chainrule.distributions": {
-        "Beta Dirichlet Exponential Gamma Laplace MultivariateNormal Poisson StudentT": "write "
-        "the density, and draw with the functions and methods of their names",
-    },
     "chainrule.jit": {
         "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",
     },

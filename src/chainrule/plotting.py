@@ -1,4 +1,4 @@
-"""Plots with matplotlib: learning curves, digits with predictions, linear approximations.
+"""Plots with matplotlib: learning curves, digits, confusion matrices, linear approximations.
 
 Every function draws into `ax`, or into a new figure, and returns the axes. matplotlib is imported
 at the first plot.
@@ -15,7 +15,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingExtraError
 
-__all__ = ["learning_curve", "digit_grid", "linear_approximation"]
+__all__ = ["learning_curve", "digit_grid", "confusion_matrix", "linear_approximation"]
 
 # Blue, vermilion and green of the colour-blind safe palette of Okabe and Ito.
 BLUE, RED, GREEN = "#0072b2", "#d55e00", "#009e73"
@@ -82,7 +82,6 @@ def learning_curve(
         numbers = _numbers(values)
         epochs = np.arange(1, len(numbers) + 1)
         ax.plot(epochs, numbers, color=color, linewidth=2, label=name)
-    _name_curves(ax)
     ax.set_xlabel("epoch")
     ax.set_ylabel(label)
     if log:
@@ -92,17 +91,23 @@ def learning_curve(
         ax.yaxis.set_minor_formatter("")
     ax.xaxis.get_major_locator().set_params(integer=True)
     _tidy(ax)
+    _name_curves(ax)
     return ax
 
 
 def _name_curves(ax: Any) -> None:
-    """Label each curve at its end, in place of a legend."""
-    for line in ax.get_lines():
-        x, y = line.get_xdata()[-1], line.get_ydata()[-1]
+    """Label each curve at its end, in place of a legend; labels keep a distance of 12 points."""
+    ax.set_ylim(ax.get_ylim())  # the scale, before heights are measured
+    lines = [line for line in ax.get_lines() if len(line.get_xdata())]
+    ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in lines]
+    heights = [72 / ax.figure.dpi * ax.transData.transform(end)[1] for end in ends]
+    lowest = -math.inf
+    for height, end, line in sorted(zip(heights, ends, lines, strict=True), key=lambda row: row[0]):
+        lowest = max(height, lowest + 12)
         ax.annotate(
             line.get_label(),
-            (x, y),
-            xytext=(6, 0),
+            end,
+            xytext=(6, lowest - height),
             textcoords="offset points",
             color=line.get_color(),
             va="center",
@@ -166,6 +171,53 @@ def digit_grid(
     ax.set_xlim(-0.05, wide * columns - 0.1)
     ax.set_ylim(tall * rows, -0.05)
     ax.set_axis_off()
+    return ax
+
+
+def confusion_matrix(labels: Any, predictions: Any, *, ax: Any = None) -> Any:
+    """Draw how often each class is taken for each; mistakes are red.
+
+    Parameters
+    ----------
+    labels, predictions : Tensor or array of ints, shape (n,)
+        True and predicted classes, from 0 on.
+    ax : matplotlib Axes, optional
+        Axes to draw into; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from chainrule import plotting
+    >>> ax = plotting.confusion_matrix([0, 1, 1], [0, 1, 0])
+    >>> [text.get_text() for text in ax.texts]
+    ['1', '1', '1']
+    """
+    true, predicted = _numbers(labels), _numbers(predictions)
+    number = 1 + max(true.max(initial=0), predicted.max(initial=0))
+    counts = np.zeros((number, number), int)
+    np.add.at(counts, (true, predicted), 1)
+    ax = _axes(ax, (4.8, 4.8))
+    off_diagonal = ~np.eye(number, dtype=bool)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    ax.imshow(np.where(off_diagonal, 0, shares), cmap="Blues", vmin=0, vmax=2)
+    for i, j in np.argwhere(counts):
+        wrong = i != j
+        color, weight = (RED, "bold") if wrong else ("black", "normal")
+        ax.text(j, i, str(counts[i, j]), color=color, weight=weight, ha="center", va="center")
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("true")
+    ax.set_xticks(range(number))
+    ax.set_yticks(range(number))
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
     return ax
 
 

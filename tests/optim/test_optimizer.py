@@ -398,3 +398,21 @@ def test_a_group_has_names_if_the_others_have() -> None:
 def test_the_optimizer_itself_has_no_update() -> None:
     with pytest.raises(NotImplementedError, match=r"implements step\(closure\) or _update"):
         Optimizer([with_grad(1.0)], {}).step()
+
+
+@pytest.mark.parametrize("settings", [{}, {"momentum": 0.9}])
+def test_every_write_of_a_step_is_known_to_the_backward_pass(settings: dict[str, float]) -> None:
+    """A graph that saved a parameter, or a state, before a step raises and names the line."""
+    params = [cr.ones(2, requires_grad=True), cr.ones(3, requires_grad=True)]
+    optimizer = cr.optim.SGD(params, lr=0.1, **settings)
+    for param in params:
+        param.grad = cr.ones_like(param)
+    optimizer.step()
+    buffers = [t for state in optimizer.state.values() for t in state.values()]
+    assert len(buffers) == 2 * len(settings)
+    factor = cr.ones((), requires_grad=True)
+    for saved in (*params, *buffers):
+        loss = (saved * factor).sum()
+        optimizer.step()
+        with pytest.raises(cr.InPlaceError, match=r"written by SGD\.step at .*test_optimizer\.py"):
+            loss.backward()

@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -83,6 +83,24 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
         storage.version += 1
         write_log.last = stamp = next_seq()
         storage.recent.append((stamp, operation, code, instruction))
+
+
+def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | None) -> None:
+    """Record that one `operation` wrote to several arrays: the line is looked up once."""
+    frame = user_frame(frame)
+    code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    storages, forget = write_log.storages, write_log.storages.pop
+    with write_log.lock:
+        for array in arrays:
+            owner = array if array.base is None else storage_of(array)
+            key = id(owner)
+            storage = storages.get(key)
+            if storage is None or storage.owner() is not owner:
+                watch = weakref.ref(owner, lambda _, key=key: forget(key, None))  # type: ignore[misc]
+                storage = storages[key] = _Storage(watch)
+            storage.version += 1
+            write_log.last = stamp = next_seq()
+            storage.recent.append((stamp, operation, code, instruction))
 
 
 # --- saved values that are kept when their memory is written --------------------------------------

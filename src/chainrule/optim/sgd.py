@@ -110,11 +110,11 @@ class SGD(UpdateRule):
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        lr, *rest = numbers
-        if not rest:
+        lr = numbers[0]
+        if not state:
             xp.multiply(g, lr, out=scratch)
         else:
-            momentum, share, fresh, nesterov = rest
+            _, momentum, share, fresh, nesterov = numbers
             b = state["momentum_buffer"]
             if not fresh:
                 b *= momentum

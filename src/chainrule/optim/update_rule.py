@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.location import user_frame
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write
+from chainrule.autograd.versions import record_writes
 from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
@@ -82,8 +81,8 @@ class UpdateRule(Optimizer, ABC):
             )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
-        frame = user_frame(sys._getframe())
-        operation = f"{type(self).__name__}.step"
+        written: list[Array] = []
+        numbers: tuple[Any, ...] | None = None
         decay, maximize = float(options.get("weight_decay", 0)), options.get("maximize", False)
         decoupled = options.get("decoupled_weight_decay", self._DECOUPLED)
         scratches: dict[Any, Array] = {}
@@ -95,7 +94,8 @@ class UpdateRule(Optimizer, ABC):
                 g = g + decay * p
             names = self._state_names(options, p)
             state, fresh = self._arrays(param, names, g, options) if names else ({}, False)
-            numbers = self._numbers(state, options, p, fresh)
+            if state or numbers is None:  # without a state, they are those of the options
+                numbers = self._numbers(state, options, p, fresh)
             if decay and decoupled:
                 p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
             if p.dtype.kind == "c" and self._ELEMENTWISE:
@@ -104,10 +104,10 @@ class UpdateRule(Optimizer, ABC):
                     self._apply_to(getattr(p, part), getattr(g, part), parts, numbers, scratches)
             else:
                 self._apply_to(p, g, state, numbers, scratches)
-            record_write(p, operation, frame)
-            for array in state.values():
-                if array.ndim:
-                    record_write(array, operation, frame)
+            written.append(p)
+            if state:
+                written += [array for array in state.values() if array.ndim]
+        record_writes(written, f"{type(self).__name__}.step", sys._getframe())
 
     def _apply_to(
         self, p: Array, g: Array, state: State, numbers: Sequence[Any], scratches: dict[Any, Array]
