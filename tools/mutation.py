@@ -141,7 +141,7 @@ def mutations(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         changed = copy.copy(node)
         changed.test = negated
         yield f"if {ast.unparse(node.test)} -> if {ast.unparse(negated)}", changed
-    if isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
         yield _replaced(node, value=ast.Constant(None))
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Continue):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -233,7 +233,7 @@ def run(count: int, seed: int, skip: int, only: list[str]) -> int:
     for number, mutant in enumerate(chosen):
         if number < skip:
             continue
-        numbers = lines.get(f"{mutant.file}:{mutant.line}") or _tests_of(mutant.file, lines)
+        numbers = lines.get(f"{mutant.file}:{mutant.line}") or _tests_of(mutant.file, tests, lines)
         selected = _within_limit(sorted((tests[n] for n in numbers), key=lambda test: test[1]))
         result = suite.run(mutant, selected)
         row = {"result": result, "tests": len(selected)}
@@ -247,12 +247,15 @@ def run(count: int, seed: int, skip: int, only: list[str]) -> int:
     return int(survivors > len(report) / 20)
 
 
-def _tests_of(file: str, lines: dict[str, list[int]]) -> list[int]:
-    """Return the tests that run any function of a file.
+def _tests_of(file: str, tests: list[tuple[str, float]], lines: dict[str, list[int]]) -> list[int]:
+    """Return the tests that run any function of a file, and those of the module's name.
 
     For lines that never run in Python: those of functions whose source becomes machine code.
     """
     found = {n for place, numbers in lines.items() if place.startswith(f"{file}:") for n in numbers}
+    path = Path(file)
+    named = (f"/test_{path.stem}.py::", f"/test_{path.parent.name}.py::")
+    found |= {n for n, (name, _) in enumerate(tests) if any(text in name for text in named)}
     return sorted(found)
 
 

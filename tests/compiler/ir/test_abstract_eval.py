@@ -49,6 +49,7 @@ def calls(n: int, m: int) -> Iterator[Call]:
     yield "np.searchsorted", (row, table), {}
     yield "np.concat", ((table, square),), {"axis": 1}
     yield "np.concat", ((table, mask),), {}
+    yield "np.concat", ((row, long, at),), {}
     yield "np.stack", ([table, table],), {"axis": 1}
     yield "np.repeat", (table, 3), {"axis": 0}
     yield "np.tile", (table, 2), {}
