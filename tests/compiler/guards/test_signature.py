@@ -66,6 +66,16 @@ def test_it_names_each_tensor_once() -> None:
     }
 
 
+def test_an_array_that_operations_take_is_no_constant() -> None:
+    array = np.arange(3.0)
+    compiled = cr.compile(lambda x: array * (y := x) + y)
+    x = cr.ones(3, dtype=cr.float64)
+    for first in (0.0, 7.0):
+        array[0] = first
+        assert compiled(x).tolist() == [first + 1, 2.0, 3.0]
+    assert len(compiled.signatures) == 1
+
+
 def test_the_grad_mode_and_the_default_dtype_belong_to_it() -> None:
     @cr.compile
     def made(x: Any) -> Any:

@@ -204,6 +204,15 @@ def test_no_indices() -> None:
     np.testing.assert_array_equal(same.numpy(), x.numpy())
 
 
+def test_nothing_is_taken_along_an_empty_axis() -> None:
+    made = cr.compile(lambda x, i: x.gather(0, i) * 2, backend="native")
+    i = cr.tensor(np.zeros(6000, int))
+    np.testing.assert_array_equal(made(cr.ones(1), i), np.full(6000, 2.0))
+    with pytest.raises(IndexError, match="index 0 is out of bounds"):
+        made(cr.ones(0), i)
+    assert "native.gather" in made.source_native
+
+
 WRONG = {
     "scatter": (lambda x, i, v: x.index_add(0, i, v), 0, 50),
     "gather": (lambda x, i, v: x[i] * 2, 0, 50),

@@ -143,8 +143,8 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
     for i in range(position + 1, len(found)):
         each: Any = found[i]
         if each.opname in ("PRECALL", "CALL") and each.arg == depth:
-            parts = [found[a:b] for a, b in zip(starts, [*starts[1:], i], strict=True)]
-            return _object_among(parts)
+            parts = [found[a:b] for a, b in zip(starts, [*starts, i][1:], strict=True)]
+            return _object_among(parts) if parts else {None}
         if each.opcode in _JUMPS:
             return {None}
         argument = each.arg if each.opcode >= dis.HAVE_ARGUMENT else None
@@ -159,10 +159,8 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
 def _object_among(parts: list[list[dis.Instruction]]) -> set[str | None]:
     if len(parts) > 1 and _is_constant(parts[1]):
         return set()
-    loads = parts[0] if parts else []
-    if not loads and len(parts) > 1:  # Python 3.13 loads two variables by one instruction
-        loads = parts[1][:1]
-    if not loads or loads[0].opname not in _VARIABLE_OPCODES:
+    loads = parts[0] or parts[1][:1]  # Python 3.13 loads two variables by one instruction
+    if loads[0].opname not in _VARIABLE_OPCODES:
         return {None}
     variable, *attributes = loads
     if any(each.opname != "LOAD_ATTR" for each in attributes):
