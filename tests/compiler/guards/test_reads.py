@@ -223,6 +223,9 @@ KINDS = {
     "number in a large array": Kind(
         "np.ones(10**6)", "float(v[0])", ("v[0] = 4.0",), "np.zeros(10**6)"
     ),
+    "number in a subclass of an array": Kind(
+        "np.ones(2).view(np.matrix)", "float(v[0, 1])", ("v[0, 1] = 4.0",), "np.zeros((1, 2))"
+    ),
     "what is in an array": Kind(
         "np.array([0.0, 3.0])", "len(v.tolist()) + (2.0 if v.any() else 1.0)", ("v[1] = 0",), "[]"
     ),
@@ -608,6 +611,22 @@ def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) ->
     NUMBERS[:] += 1
     assert compiled(x).tolist() == function(x).tolist()
     assert len(compiled.signatures) == traces
+
+
+def test_arrays_in_files_are_read_at_each_call(tmp_path: Path) -> None:
+    for mapped in (
+        np.memmap(tmp_path / "numbers", "f8", "w+", shape=(200_000,)),
+        np.zeros(200_000).view(type("Own", (np.ndarray,), {})),
+    ):
+
+        def part(x: Any) -> Any:
+            return x * mapped[:2] + mapped[2:4]  # noqa: B023
+
+        compiled = cr.compile(part, backend="numpy")
+        for number in (1.0, 7.0):
+            mapped[:4] = number
+            assert compiled(cr.ones(2, dtype=cr.float64)).tolist() == [2 * number] * 2
+        assert len(compiled.signatures) == 1
 
 
 def test_a_large_array_that_python_reads() -> None:
