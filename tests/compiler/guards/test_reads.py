@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import array
 import contextlib
 import decimal
@@ -725,6 +726,31 @@ def test_modules_that_are_not_there_yet(monkeypatch: pytest.MonkeyPatch) -> None
     assert compiled(cr.tensor(1.0)).item() == 2
     monkeypatch.setitem(sys.modules, "reads_later", types.SimpleNamespace(number=5))
     assert compiled(cr.tensor(1.0)).item() == 5
+
+
+def test_classes_of_python_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = argparse.Namespace(rate=2.0)
+    compiled = cr.compile(lambda x: x * options.rate, backend="numpy")
+    compiled(cr.tensor(1.0))
+    monkeypatch.setattr(argparse.Namespace, "unused", 1, raising=False)
+    compiled(cr.tensor(1.0))
+    assert len(compiled.signatures) == 1
+
+
+def test_a_module_looked_up_by_name_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, other = (imported(tmp_path, "number = 2.0", "of the user", monkeypatch) for _ in "ab")
+    text = f"import sys\ndef function(x): return x * sys.modules[{used.__name__!r}].number"
+    compiled = cr.compile(
+        imported(tmp_path, text, "of the user", monkeypatch).function, backend="numpy"
+    )
+    traces = []
+    for module in (used, other, used):
+        assert compiled(cr.tensor(1.0)).item() == used.number
+        traces.append(len(compiled.signatures))
+        module.number += 1
+    assert traces == [1, 2, 2]
 
 
 def test_debuggers_and_profilers_stay() -> None:

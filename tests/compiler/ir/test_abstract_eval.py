@@ -56,6 +56,7 @@ def calls(n: int, m: int) -> Iterator[Call]:
     yield "np.roll", (table, n // 2), {}
     yield "np.pad", (table, 3), {}
     yield "np.diff", (table,), {"n": 2}
+    yield "np.diff", (table,), {"n": 12}
     yield "np.convolve", (row, few), {}
     yield "np.interp", (row, few, few), {}
     yield "np.clip", (table, 0, 1), {}
