@@ -45,9 +45,7 @@ def is_cached_property(cls: type, name: str) -> bool:
 def is_plain_access(cls: type, name: str) -> bool:
     """Whether `x.name` of an instance is what its `__dict__` holds."""
     own: Any = cls.__getattribute__
-    return own is object.__getattribute__ and not hasattr(
-        type(class_member(cls, name)), "__set__"
-    )
+    return own is object.__getattribute__ and not hasattr(type(class_member(cls, name)), "__set__")
 
 
 def functions_of(member: Any) -> Iterator[Any]:
