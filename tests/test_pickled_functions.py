@@ -252,9 +252,10 @@ def closure(scale: float, requires_grad: bool = False) -> tuple[Any, Any]:
     """Return a function with tensors, an array, a number and a function of its own."""
     w = cr.tensor([1.0, 2.0, 3.0], requires_grad=requires_grad)
     array = np.arange(3.0, dtype="f4")
+    scales = {w: scale}
 
     def scaled(t: Any) -> Any:
-        return t * scale
+        return t * scales[w]
 
     def inner(x: Any) -> Any:
         return (scaled(x) * w * array).sum()

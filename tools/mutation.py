@@ -7,8 +7,8 @@
 Needs the packages of the extra `test`, and Python 3.12 or newer: `sys.monitoring` records the lines
 at little cost. Each mutant differs in one place from a copy of the source: another operator, a
 constant changed by one, a condition negated, a statement left out. The tests that run its line run
-on it, the fastest first, until one fails. Mutants that survive are printed, and written with all
-others to `.cache/mutation/report.json`.
+on it, those of its own folder first, until one fails that passes without the mutant. Mutants are
+printed, and written to `.cache/mutation/report.json`; `--skip N` goes on after the first N.
 
 On lines that never run in Python, because they become machine code, the tests of the file run.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
 import json
 import os
@@ -140,7 +141,7 @@ def mutations(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         changed = copy.copy(node)
         changed.test = negated
         yield f"if {ast.unparse(node.test)} -> if {ast.unparse(negated)}", changed
-    if isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
         yield _replaced(node, value=ast.Constant(None))
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Continue):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -214,7 +215,7 @@ def _with_replacement(lines: list[str], node: Any, new: str) -> str:
 # --- the run --------------------------------------------------------------------------------------
 
 
-def run(count: int, seed: int, only: list[str]) -> int:
+def run(count: int, seed: int, skip: int, only: list[str]) -> int:
     """Break the source and print what no test notices; return 1 if more than 1 in 20 survive."""
     known = json.loads((CACHE / "map.json").read_text(encoding="utf-8"))
     tests, lines = known["tests"], known["lines"]
@@ -227,30 +228,34 @@ def run(count: int, seed: int, only: list[str]) -> int:
     chosen = _chosen(found, count, random.Random(seed), only)
     covered = [m for m in chosen if f"{m.file}:{m.line}" in lines]
     print(f"{len(chosen)} mutants, {len(covered)} of them on lines that tests run in Python.")
-    workplace = CACHE / "workplace"
-    shutil.rmtree(workplace, ignore_errors=True)
-    ignored = shutil.ignore_patterns(".*", "__pycache__", "chainrule-demo")
-    shutil.copytree(ROOT, workplace, ignore=ignored)
+    suite = Suite(CACHE / "workplace")
     report = []
     for number, mutant in enumerate(chosen):
-        numbers = lines.get(f"{mutant.file}:{mutant.line}") or _tests_of(mutant.file, lines)
+        if number < skip:
+            continue
+        numbers = lines.get(f"{mutant.file}:{mutant.line}") or _tests_of(mutant.file, tests, lines)
         selected = _within_limit(sorted((tests[n] for n in numbers), key=lambda test: test[1]))
-        killed = bool(selected) and _is_killed(workplace, mutant, selected)
-        report.append({**mutant._asdict(), "source": "", "killed": killed, "tests": len(selected)})
-        state = "killed" if killed else "SURVIVED"
+        result = suite.run(mutant, selected)
+        row = {"result": result, "tests": len(selected)}
+        report.append({"number": number + 1, **mutant._asdict(), "source": "", **row})
+        state = "SURVIVED" if result == "survived" else "killed"
         print(f"{number + 1:4} {state:8} {mutant.file}:{mutant.line}: {mutant.change}", flush=True)
+        print(f"{'':13} {result}", flush=True)
         (CACHE / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-    survivors = sum(not row["killed"] for row in report)
+    survivors = sum(row["result"] == "survived" for row in report)
     print(f"{len(report) - survivors} of {len(report)} mutants were killed.")
     return int(survivors > len(report) / 20)
 
 
-def _tests_of(file: str, lines: dict[str, list[int]]) -> list[int]:
-    """Return the tests that run any function of a file.
+def _tests_of(file: str, tests: list[tuple[str, float]], lines: dict[str, list[int]]) -> list[int]:
+    """Return the tests that run any function of a file, and those of the module's name.
 
     For lines that never run in Python: those of functions whose source becomes machine code.
     """
     found = {n for place, numbers in lines.items() if place.startswith(f"{file}:") for n in numbers}
+    path = Path(file)
+    named = (f"/test_{path.stem}.py::", f"/test_{path.parent.name}.py::")
+    found |= {n for n, (name, _) in enumerate(tests) if any(text in name for text in named)}
     return sorted(found)
 
 
@@ -282,31 +287,98 @@ def _within_limit(selected: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return found
 
 
-def _is_killed(workplace: Path, mutant: Mutant, selected: list[tuple[str, float]]) -> bool:
-    """Whether one of the tests fails, or they hang, with the mutant in the place of its module."""
-    target = workplace / "src" / "chainrule" / mutant.file
-    before = target.read_text(encoding="utf-8")
-    listed = workplace / "selected.txt"
-    listed.write_text("\n".join(name for name, _ in selected), encoding="utf-8")
-    target.write_text(mutant.source, encoding="utf-8")
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [sys.executable, "-m", "pytest", *options, f"@{listed}"]
-    environment = os.environ | {
-        "PYTHONPATH": str(workplace / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "CHAINRULE_CACHE": "",  # machine code of mutants must not be found by others
-        "CI": "1",
-    }
-    limit = 60 + 10 * sum(seconds for _, seconds in selected)
-    try:
-        done = subprocess.run(
-            command, cwd=workplace, env=environment, capture_output=True, timeout=limit
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        target.write_text(before, encoding="utf-8")
-    return done.returncode != 0
+class Suite:
+    """A copy of the repository, whose tests are run with one broken module."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "chainrule-demo")
+        shutil.copytree(ROOT, folder, ignore=ignored)
+        self.folder = folder
+        self.sound: set[str] = set()  # tests that pass with the source as it is
+        self.unsound: set[str] = set()  # tests that don't
+
+    def run(self, mutant: Mutant, selected: list[tuple[str, float]]) -> str:
+        """Return how the tests noticed a mutant, or "survived".
+
+        What fails counts only if it passes with the source as it is.
+        """
+        for part in _nearest_first(mutant.file, selected):
+            while remaining := [test for test in part if test[0] not in self.unsound]:
+                with self._broken(mutant):
+                    result, failed = self._pytest(remaining)
+                if result == "survived":
+                    break
+                suspects = [test for test in remaining if test[0] in failed] or remaining
+                if result == "hung" or self._are_sound(suspects):
+                    return " ".join([result, *failed])
+        return "survived"
+
+    @contextlib.contextmanager
+    def _broken(self, mutant: Mutant) -> Iterator[None]:
+        target = self.folder / "src" / "chainrule" / mutant.file
+        before = target.read_text(encoding="utf-8")
+        target.write_text(mutant.source, encoding="utf-8")
+        try:
+            yield
+        finally:
+            target.write_text(before, encoding="utf-8")
+
+    def _are_sound(self, suspects: list[tuple[str, float]]) -> bool:
+        """Whether tests pass with the source as it is; note those that do and those that don't."""
+        if all(name in self.sound for name, _ in suspects):
+            return True
+        result, failed = self._pytest(suspects)
+        if result == "survived":
+            self.sound.update(name for name, _ in suspects)
+            return True
+        print(f"Without a mutant: {result} {failed}", flush=True)
+        self.unsound.update(failed or (name for name, _ in suspects))
+        return False
+
+    def _pytest(self, selected: list[tuple[str, float]]) -> tuple[str, list[str]]:
+        """Return how tests went, and the names of those that failed."""
+        listed = self.folder / "selected.txt"
+        listed.write_text("\n".join(name for name, _ in selected), encoding="utf-8")
+        notes = self.folder / ".pytest_notes"
+        shutil.rmtree(notes, ignore_errors=True)
+        longest = 60 + 10 * max(seconds for _, seconds in selected)
+        options = ["-x", "-q", "--no-header", "-p", "no:xdist", "-o", f"cache_dir={notes}"]
+        options += ["-o", f"faulthandler_timeout={longest}"]
+        options += ["-o", "faulthandler_exit_on_timeout=true"]
+        command = [sys.executable, "-m", "pytest", *options, f"@{listed}"]
+        environment = os.environ | {
+            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CHAINRULE_CACHE": "",  # machine code of mutants must not be found by others
+            "CI": "1",
+        }
+        limit = 60 + 10 * sum(seconds for _, seconds in selected)
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, env=environment, capture_output=True, timeout=limit
+            )
+        except subprocess.TimeoutExpired:
+            return "hung", []
+        if done.returncode == 0:
+            return "survived", []
+        if b"Timeout (" in done.stderr:
+            return "hung", []
+        found = notes / "v" / "cache" / "lastfailed"
+        failed = sorted(json.loads(found.read_text(encoding="utf-8"))) if found.exists() else []
+        # Not tests that failed: modules that could not be imported, no such test, a crash.
+        state = "failed" if done.returncode == 1 else f"ended with status {done.returncode}"
+        return state, failed
+
+
+def _nearest_first(
+    file: str, selected: list[tuple[str, float]]
+) -> Iterator[list[tuple[str, float]]]:
+    """Yield the tests of the folder that belongs to a module, and all others after them."""
+    folder = f"tests/{Path(file).parent.as_posix()}/"
+    near = [test for test in selected if test[0].startswith(folder)]
+    yield near
+    yield [test for test in selected if not test[0].startswith(folder)]
 
 
 def main() -> int:
@@ -316,11 +388,12 @@ def main() -> int:
     runs = commands.add_parser("run")
     runs.add_argument("--count", type=int, default=300)
     runs.add_argument("--seed", type=int, default=0)
+    runs.add_argument("--skip", type=int, default=0)
     runs.add_argument("--only", nargs="+", default=[])
     given, options = parser.parse_known_args()
     if given.command == "map":
         return write_map(options)
-    return run(given.count, given.seed, given.only)
+    return run(given.count, given.seed, given.skip, given.only)
 
 
 if __name__ == "__main__":

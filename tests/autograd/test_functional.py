@@ -94,6 +94,12 @@ def test_hessians_are_those_of_torch_by_either_mode(how):
     same_as_torch(lambda lib: functional(lib).hessian(lambda x: x**4, one(lib)[0], **how))
 
 
+def test_a_hessian_is_that_of_the_formula():
+    x = leaf([2.0, 3.0])
+    found = cr.autograd.functional.hessian(lambda x: x[0] * x[0] * x[1], x)
+    assert found.tolist() == [[6, 4], [4, 0]]
+
+
 def test_of_a_linear_function_second_derivatives_are_zeros():
     x = cr.tensor(X)
     assert equal(cr.autograd.functional.hessian(lambda x: 3 * x.sum(), x), np.zeros((3, 3), "f4"))

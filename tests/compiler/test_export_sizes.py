@@ -14,6 +14,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import pytree
+from chainrule.compiler.export.formulas import Formulas, Mismatch, Template
 from helpers.exported_functions import numbers
 
 WEIGHTS = numbers(4, 3, seed=5)
@@ -518,3 +519,10 @@ def test_random_programs_at_random_sizes(seed: int, tmp_path: Any) -> None:
             assert np.shape(got) == wanted.shape
             scale = float(np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted)))
             np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3 * scale)
+
+
+def test_texts_that_differ_in_more_than_numbers_have_no_formula() -> None:
+    formulas = Formulas([{"n": 3}, {"n": 5}, {"n": 8}])
+    assert Template(["x[:3] / 6", "x[:5] / 10", "x[:8] / 16"], formulas).text() == "x[:n] / (2 * n)"
+    with pytest.raises(Mismatch):
+        Template(["x.sum(3)", "x.prod(5)", "x.sum(8)"], formulas)

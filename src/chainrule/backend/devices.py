@@ -121,7 +121,7 @@ def storage_of(array: Array) -> Any:
         array = inner
     base = array.base
     while base is not None:
-        if isinstance(base, type(array)):
+        if isinstance(base, np.ndarray | type(array)):  # a subclass may be a view of another class
             array = base
         elif not isinstance(base, _STRIDED_BASE):
             break

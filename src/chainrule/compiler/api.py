@@ -119,8 +119,8 @@ class Compiled:
                     warnings.warn(
                         f"{self!r} was traced anew at each of {_WARN_AT_SIGNATURES} calls: it "
                         "keeps a tensor, changes a number, list or attribute that it finds by "
-                        "name, or returns an object of its own. Return tensors instead, and count "
-                        "outside",
+                        "name, returns an object of its own, or reads a clock or a file. Return "
+                        "tensors instead, and count and read outside",
                         UserWarning,
                         stacklevel=3,
                     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -571,6 +573,25 @@ def test_forward_mode_carries_no_absent_tangent() -> None:
     args = H.detach(), B.detach()
     expected = along(*args)
     agree([compiled_to_numpy(lambda h: along(h, B.detach() * 1))(args[0])], [expected])
+
+
+def test_a_step_may_import_what_has_not_been_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import warnings\nwarnings.filterwarnings('ignore', message='none is like this')\nTWO = 2.0"
+    )
+    (tmp_path / "imported_in_a_step.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def step(c: Any, _: Any) -> Any:
+        import imported_in_a_step as module  # type: ignore[import-not-found]
+
+        return c * module.TWO, c
+
+    with warnings.catch_warnings():
+        found = cr.compile(lambda c: cr.scan(step, c, XS)[0])(H)
+    np.testing.assert_array_equal(found.detach(), H.detach() * 2.0 ** len(XS))
 
 
 def test_a_step_that_changes_captured_objects_is_refused() -> None:

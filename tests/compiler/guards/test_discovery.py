@@ -677,3 +677,12 @@ def test_an_iterator_among_the_arguments_goes_on() -> None:
     assert compiled(cr.tensor(1.0), found).item() == 1.0
     options["b"] = 4.0
     assert compiled(cr.tensor(1.0), found).item() == 5.0
+
+
+def test_lookups_that_would_raise_are_in_sight() -> None:
+    def doubled(x: Any) -> Any:
+        if x.ndim > 3:
+            getattr()  # type: ignore[call-overload]
+        return x * 2
+
+    assert cr.compile(doubled)(cr.ones(2)).tolist() == [2, 2]

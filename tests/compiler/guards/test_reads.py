@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import array
 import contextlib
+import decimal
 import functools
 import gc
 import importlib
+import io
 import itertools
+import logging
 import signal
 import sys
 import types
@@ -222,6 +226,9 @@ KINDS = {
     ),
     "number in a large array": Kind(
         "np.ones(10**6)", "float(v[0])", ("v[0] = 4.0",), "np.zeros(10**6)"
+    ),
+    "number in a subclass of an array": Kind(
+        "np.ones(2).view(np.matrix)", "float(v[0, 1])", ("v[0, 1] = 4.0",), "np.zeros((1, 2))"
     ),
     "what is in an array": Kind(
         "np.array([0.0, 3.0])", "len(v.tolist()) + (2.0 if v.any() else 1.0)", ("v[1] = 0",), "[]"
@@ -610,6 +617,22 @@ def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) ->
     assert len(compiled.signatures) == traces
 
 
+def test_arrays_in_files_are_read_at_each_call(tmp_path: Path) -> None:
+    for mapped in (
+        np.memmap(tmp_path / "numbers", "f8", "w+", shape=(200_000,)),
+        np.zeros(200_000).view(type("Own", (np.ndarray,), {})),
+    ):
+
+        def part(x: Any) -> Any:
+            return x * mapped[:2] + mapped[2:4]  # noqa: B023
+
+        compiled = cr.compile(part, backend="numpy")
+        for number in (1.0, 7.0):
+            mapped[:4] = number
+            assert compiled(cr.ones(2, dtype=cr.float64)).tolist() == [2 * number] * 2
+        assert len(compiled.signatures) == 1
+
+
 def test_a_large_array_that_python_reads() -> None:
     large = np.ones(10**6)
     compiled = cr.compile(lambda x: x * float(large[0]), backend="numpy")
@@ -617,6 +640,117 @@ def test_a_large_array_that_python_reads() -> None:
         compiled(cr.tensor(1.0))
     large.flags.writeable = False
     assert compiled(cr.tensor(1.0)).item() == 1.0
+
+
+OUTSIDE = {
+    "file": ("open({path!r}).read()", "pathlib.Path({path!r}).write_text('3.0')"),
+    "path": ("pathlib.Path({path!r}).read_text()", "pathlib.Path({path!r}).write_text('3.0')"),
+    "is there": ("os.path.exists({path!r})", "os.remove({path!r})"),
+    "folder": ("len(os.getcwd())", "os.chdir('/')"),
+    "clock": ("perf_counter()", "None"),
+    "date": ("datetime.datetime.now().timestamp()", "None"),
+    "entropy": ("uuid.uuid4().int", "None"),
+    "precision": ("decimal.getcontext().prec", "setattr(decimal.getcontext(), 'prec', 7)"),
+    "thread": ("in_a_thread()", "FACTOR.append(2)"),
+    "frame": ("inspect.currentframe().f_globals['NUMBER']", "globals().update(NUMBER=9)"),
+}
+
+
+@pytest.mark.no_verify("what differs from call to call is refused then")
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_clocks_files_and_threads_are_read_at_each_call(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "number"
+    path.write_text("2.0")
+    monkeypatch.chdir(tmp_path)
+    read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
+    text = f"""
+import datetime, decimal, inspect, os, pathlib, threading, uuid
+from time import perf_counter
+FACTOR, NUMBER = [1], 8
+def in_a_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(len(FACTOR)))
+    thread.start()
+    thread.join()
+    return found[0]
+def function(x): return x * float({read})
+def change(): {change}
+"""
+    module = imported(tmp_path, text, "of the user", monkeypatch)
+    compiled, x = cr.compile(module.function, backend="numpy"), cr.ones((), dtype=cr.float64)
+    with decimal.localcontext():
+        before = [compiled(x).item() for _ in range(2)]
+        module.change()
+        after, eager = compiled(x).item(), module.function(x).item()
+    assert after != before[-1]
+    assert after == eager or change == "None"
+
+
+def test_logs_are_not_read() -> None:
+    log = logging.getLogger("chainrule test")
+    log.addHandler(logging.StreamHandler(io.StringIO()))
+    log.propagate = False
+
+    def function(x: Any) -> Any:
+        log.warning("%s", x.shape)
+        return x * 2
+
+    compiled = cr.compile(function, backend="numpy")
+    for _ in range(2):
+        compiled(cr.ones(2))
+    assert len(compiled.signatures) == 1
+
+
+def test_names_in_formats() -> None:
+    options = types.SimpleNamespace(rate=2.0)
+    text = "{0.rate:.3} times"
+    compiled = cr.compile(lambda x: x * float(text.format(options).split()[0]))
+    for rate in (2.0, 3.0):
+        options.rate = rate
+        assert compiled(cr.tensor(1.0)).item() == rate
+
+
+def test_modules_that_are_not_there_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Any) -> Any:
+        try:
+            import reads_later as module  # type: ignore[import-not-found]
+        except ImportError:
+            return x * 2 if "reads_last" in sys.modules else x
+        return x * module.number
+
+    compiled = cr.compile(function, backend="numpy")
+    assert compiled(cr.tensor(1.0)).item() == 1
+    monkeypatch.setitem(sys.modules, "reads_last", None)
+    assert compiled(cr.tensor(1.0)).item() == 2
+    monkeypatch.setitem(sys.modules, "reads_later", types.SimpleNamespace(number=5))
+    assert compiled(cr.tensor(1.0)).item() == 5
+
+
+def test_classes_of_python_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = argparse.Namespace(rate=2.0)
+    compiled = cr.compile(lambda x: x * options.rate, backend="numpy")
+    compiled(cr.tensor(1.0))
+    monkeypatch.setattr(argparse.Namespace, "unused", 1, raising=False)
+    compiled(cr.tensor(1.0))
+    assert len(compiled.signatures) == 1
+
+
+def test_a_module_looked_up_by_name_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, other = (imported(tmp_path, "number = 2.0", "of the user", monkeypatch) for _ in "ab")
+    text = f"import sys\ndef function(x): return x * sys.modules[{used.__name__!r}].number"
+    compiled = cr.compile(
+        imported(tmp_path, text, "of the user", monkeypatch).function, backend="numpy"
+    )
+    traces = []
+    for module in (used, other, used):
+        assert compiled(cr.tensor(1.0)).item() == used.number
+        traces.append(len(compiled.signatures))
+        module.number += 1
+    assert traces == [1, 2, 2]
 
 
 def test_debuggers_and_profilers_stay() -> None:

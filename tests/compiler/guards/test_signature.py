@@ -53,6 +53,29 @@ def test_arguments(first: Any, second: Any, again: bool) -> None:
     assert traces(_doubled, (first,), (second,)) == [1, 1 + again]
 
 
+def test_it_names_each_tensor_once() -> None:
+    weight = cr.ones(2)
+    compiled = cr.compile(lambda x, y: x * y["a"] * weight)
+    compiled(cr.ones(3, 2), {"a": cr.ones(2)})
+    assert compiled.signatures[0] == {
+        "x": "float32 [3, 2]",
+        "y['a']": "float32 [2]",
+        "weight": "float32 [2]",
+        "the grad mode": "on",
+        "the default dtype": "float32",
+    }
+
+
+def test_an_array_that_operations_take_is_no_constant() -> None:
+    array = np.arange(3.0)
+    compiled = cr.compile(lambda x: array * (y := x) + y)
+    x = cr.ones(3, dtype=cr.float64)
+    for first in (0.0, 7.0):
+        array[0] = first
+        assert compiled(x).tolist() == [first + 1, 2.0, 3.0]
+    assert len(compiled.signatures) == 1
+
+
 def test_the_grad_mode_and_the_default_dtype_belong_to_it() -> None:
     @cr.compile
     def made(x: Any) -> Any:

@@ -49,12 +49,14 @@ def calls(n: int, m: int) -> Iterator[Call]:
     yield "np.searchsorted", (row, table), {}
     yield "np.concat", ((table, square),), {"axis": 1}
     yield "np.concat", ((table, mask),), {}
+    yield "np.concat", ((row, long, at),), {}
     yield "np.stack", ([table, table],), {"axis": 1}
     yield "np.repeat", (table, 3), {"axis": 0}
     yield "np.tile", (table, 2), {}
     yield "np.roll", (table, n // 2), {}
     yield "np.pad", (table, 3), {}
     yield "np.diff", (table,), {"n": 2}
+    yield "np.diff", (table,), {"n": 12}
     yield "np.convolve", (row, few), {}
     yield "np.interp", (row, few, few), {}
     yield "np.clip", (table, 0, 1), {}

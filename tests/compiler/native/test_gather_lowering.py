@@ -10,6 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.compiler import native
+from chainrule.compiler.native import gather_scatter
 from chainrule.compiler.native.kernel import MIN_SIZE
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
@@ -202,6 +203,23 @@ def test_no_indices() -> None:
     total, same = made(x, none, cr.zeros(0, 8, dtype=cr.float64))
     assert total.item() == pytest.approx(x.sum().item())
     np.testing.assert_array_equal(same.numpy(), x.numpy())
+
+
+def test_nothing_is_taken_along_an_empty_axis() -> None:
+    made = cr.compile(lambda x, i: x.gather(0, i) * 2, backend="native")
+    i = cr.tensor(np.zeros(6000, int))
+    np.testing.assert_array_equal(made(cr.ones(1), i), np.full(6000, 2.0))
+    with pytest.raises(IndexError, match="index 0 is out of bounds"):
+        made(cr.ones(0), i)
+    assert "native.gather" in made.source_native
+
+
+def test_kernels_take_all_shapes_but_empty_ones() -> None:
+    index = np.array([[2, 0], [1, 1]])
+    found = gather_scatter.add_along_last(None, np.ones((2, 2)), index, (2, 3))
+    assert found is not None
+    assert found.tolist() == [[1, 0, 1], [0, 2, 0]]
+    assert gather_scatter.add_along_last(None, np.ones((0, 2)), index[:0], (0, 3)) is None
 
 
 WRONG = {

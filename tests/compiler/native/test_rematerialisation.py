@@ -101,6 +101,17 @@ def test_expensive_operations_are_not_recomputed() -> None:
     assert before == after
 
 
+def test_operations_on_many_paths_are_visited_once() -> None:
+    def function(x: Any) -> Any:
+        y = h = x @ W
+        for _ in range(22):
+            y = y * y - y  # 3 ** 22 paths lead back to h
+        return [(y @ W) * y + h]
+
+    ((before, after),) = both(function)
+    assert after <= before
+
+
 def test_no_lifetime_is_extended() -> None:
     def function(x: Any) -> Any:
         h = x @ W

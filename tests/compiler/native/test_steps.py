@@ -90,6 +90,19 @@ ELEMENTARY: dict[str, Function] = {
 }
 
 
+def test_products_in_stacks_of_many_axes() -> None:
+    def powers(x: Any) -> Any:
+        return cr.scan(lambda a, _: (a @ a.mT, a), x, cr.arange(3))[0]
+
+    most, more = (
+        cr.tensor(np.random.default_rng(4).random((*[1] * axes, 2, 2, 2))) for axes in (11, 12)
+    )
+    native = cr.compile(powers, backend="native", strict=True)
+    np.testing.assert_allclose(native(most), powers(most), rtol=1e-12)
+    with pytest.raises(cr.CompileError, match="a stack with many axes"):
+        native(more)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("function", ELEMENTARY.values(), ids=ELEMENTARY)
 def test_elementary_functions_agree(function: Function, dtype: Any) -> None:
@@ -146,6 +159,11 @@ def test_singular_matrices_are_left_to_numpy() -> None:
     singular = np.arange(9.0).reshape(3, 3)
     assert_close(slope, singular)
     assert_close(slope, singular + np.eye(3))
+
+
+def test_equal_numbers_are_sorted() -> None:
+    for alike in (cr.zeros_like, lambda x: cr.tensor(2.0).expand(x.shape)):
+        assert_equal_bits(lambda x, f=alike: (x * 2, *cr.sort(f(x), 0)), np.ones((3, 4)))
 
 
 # --- random shapes --------------------------------------------------------------------------------

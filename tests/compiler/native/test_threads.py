@@ -53,6 +53,25 @@ def test_parts_give_the_complete_result(shape: tuple[int, ...], axis: Any) -> No
     assert "in parallel parts of" in compiled.source_native
 
 
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_threads_compute_every_part(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="machine code needs LLVM")
+    monkeypatch.setattr(threads, "usable_cores", lambda: count)
+    before = cr.get_num_threads()
+    x = cr.tensor(numbers(997))
+    try:
+        cr.set_num_threads(count)
+        compiled = cr.compile(lambda x: (x * 2 + 1, x.sum()), backend="native")
+        for _ in range(20):
+            found, total = compiled(x)
+            np.testing.assert_array_equal(found, x * 2 + 1)
+            np.testing.assert_allclose(total, x.sum(), rtol=1e-5)
+    finally:
+        cr.set_num_threads(before)
+    assert "in parallel parts of" in compiled.source_native
+
+
 @pytest.mark.usefixtures("interpreted", "small_parts")
 def test_nan_in_one_part_propagates_to_the_extremum() -> None:
     def extrema(x: Any) -> Any:

@@ -45,6 +45,13 @@ def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> Any:
     return (np.random.default_rng(seed).normal(size=shape) * 0.4).astype(dtype)
 
 
+@pytest.mark.parametrize("exponent", [3, 4, -2, -0.5, 1.5])
+def test_no_small_power_is_a_call(exponent: float) -> None:
+    compiled = cr.compile(lambda x: x**exponent, backend="native")
+    np.testing.assert_allclose(compiled(cr.tensor([4.0])).item(), 4.0**exponent, rtol=1e-6)
+    assert "**" not in compiled.source_native
+
+
 def test_a_recurrent_net_and_its_gradient() -> None:
     def loss(w: Any, x: Any) -> Any:
         h, c, total = cr.zeros(5), cr.zeros(5), 0.0

@@ -88,6 +88,20 @@ def test_gradients_of_slices_are_added_to_one_array() -> None:
     assert found["plus_at"] == 2
 
 
+@pytest.mark.parametrize(
+    ("function", "added"),
+    [
+        (lambda g: g[:3], 0),  # only this region is read: the sum of the rest isn't needed
+        (lambda g: g[:3] * g[1:], 1),
+    ],
+)
+def test_a_region_that_was_added_to_is_read(function: Any, added: int) -> None:
+    def part(x: Any) -> Any:
+        return function(gradient(lambda x: x[:3].sin() * x[1:].cos())(x))
+
+    assert functions(part, numbers(4, 3, requires_grad=True))["plus_at"] == added
+
+
 def test_zeros_around_zeros_are_put_there_at_once() -> None:
     def variation(x: Any) -> Any:
         return (x[1:] - x[:-1])[:, 1:].sin() * (x[:, 1:] - x[:, :-1])[1:, ...].cos()

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.autograd.tensor import make
+from chainrule.backend import namespace
 from chainrule.compiler.tracing import trace
 from helpers.compile_comparison import agree
 
@@ -987,3 +989,12 @@ def test_the_instructions_of_a_function_are_read_once(monkeypatch: pytest.Monkey
     cr.compile(function, backend="numpy")(values(1.0))
     cr.compile(function, backend="numpy")(values(1.0, 2.0))
     assert [code.co_name for code in calls].count("long") == 1
+
+
+def test_rules_may_take_views_of_numpy_arrays() -> None:
+    def transposed(x: Any) -> Any:
+        turned = namespace(x._array).permute_dims(np.arange(6.0).reshape(2, 3), (1, 0))
+        return make(turned, None) * x
+
+    x = cr.ones(3, 2, dtype=cr.float64)
+    np.testing.assert_array_equal(cr.compile(transposed)(x), np.arange(6.0).reshape(2, 3).T)

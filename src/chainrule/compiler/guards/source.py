@@ -274,7 +274,7 @@ class Guards:
         """Yield the arrays from which Python code may read elements, each with its storage."""
         places: dict[int, list[tuple[Any, str]]] = {}
         for item in self.search.found:
-            if type(item.value) is ndarray:
+            if isinstance(item.value, ndarray):
                 key = id(storage_of(item.value))
                 places.setdefault(key, []).append((item.scope, item.path))
         codes = self.search.codes()

@@ -270,8 +270,12 @@ def _scatter_along(op: Op) -> Found:
 def _is_along(x: Value, index: Value, axis: int) -> bool:
     """Whether indices along one axis are as many as the elements beside it."""
     others = [(*v.shape[:axis], *v.shape[axis + 1 :]) for v in (x, index)]
-    is_large = index.size >= MIN_SIZE and x.size > 0
-    return is_large and others[0] == others[1] and index.dtype == np.int64 and _is_real(x)
+    return (
+        index.size >= MIN_SIZE
+        and others[0] == others[1]
+        and index.dtype == np.int64
+        and _is_real(x)
+    )
 
 
 def _is_real(value: Value) -> bool:

@@ -19,7 +19,6 @@ from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, LargeError, UnfitError
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.small_groups import count_calls, why_unfit
-from chainrule.compiler.native.strides import Accesses
 
 _LOOPS = ("for", "while")
 
@@ -90,12 +89,11 @@ def _obstacles(op: Op, constants: dict[Value, Any]) -> list[Found]:
 def _unfit_ops(program: Program, constants: dict[Value, Any]) -> list[Found]:
     """Return the operations of a program that have no machine code, each function once."""
     constants = {**constants, **program.constants}
-    accesses = Accesses(program, constants)
     found: dict[str, Found] = {}
     seen = set()
     for op in program.ops:
         key = (op.function, tuple([(v.shape, v.dtype) for v in op.inputs]), repr(op.kwargs))
-        if key in seen or accesses.is_view(op):
+        if key in seen:
             continue
         if op.regions:
             if op.function == "while":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import operator
+import re
 from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -58,8 +59,8 @@ def code_names(code: CodeType) -> CodeNames:
     attributes = {i.argval for i in found if i.opname in _ATTRIBUTE_OPCODES}
     spaces = {i.argval for i in found if i.opname in _GLOBAL_OPCODES}
     used = attributes | spaces
-    texts = [c for c in code.co_consts if isinstance(c, str) and len(c) < _MAX_NAME]
-    strings = {part for c in texts for part in c.split(".") if part.isidentifier()}
+    texts = [c for c in code.co_consts if isinstance(c, str)]
+    strings = {part for c in texts for part in names_in(c)}
     stores = [i for i in found if i.opname.startswith("STORE_") and i.argval]
     assigned = {name for each in stores for name in _variables(each)}
     objects: set[str | None] = set()
@@ -82,8 +83,16 @@ def code_names(code: CodeType) -> CodeNames:
     )
 
 
+_NAME = re.compile(r"(?<![^.{\[])[^\W\d]\w*(?![^].:!}])")
+"""Names with dots, alone or in braces between other text, as for `str.format`."""
+
 _MAX_NAME = 200
 """Length, in characters, of the longest string that is taken for a name."""
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of attributes in a string that code may look up."""
+    return _NAME.findall(text) if len(text) < _MAX_NAME else []
 
 
 def _imports(found: list[dis.Instruction]) -> list[tuple[str, int]]:
@@ -121,6 +130,11 @@ def _keys_of_modules(found: list[dis.Instruction]) -> tuple[set[str], bool]:
     for i, each in enumerate(found):
         if each.argval == "modules" and each.opname in (*_ATTRIBUTE_OPCODES, *_GLOBAL_OPCODES):
             following = [x for x in found[i + 1 : i + 4] if x.argval != "get"]
+            if following and following[0].opname == "CONTAINS_OP":
+                first = i - (
+                    each.opname in _ATTRIBUTE_OPCODES
+                )  # where `sys` or `modules` is loaded
+                following = [found[first - 1], *following] if first else following
             if len(following) > 1 and following[0].opname in _VARIABLE_OPCODES:
                 keys.add(_variables(following[0])[0])
             elif not following or following[0].opname != "LOAD_CONST":
@@ -143,8 +157,8 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
     for i in range(position + 1, len(found)):
         each: Any = found[i]
         if each.opname in ("PRECALL", "CALL") and each.arg == depth:
-            parts = [found[a:b] for a, b in zip(starts, [*starts[1:], i], strict=True)]
-            return _object_among(parts)
+            parts = [found[a:b] for a, b in zip(starts, [*starts, i][1:], strict=True)]
+            return _object_among(parts) if parts else {None}
         if each.opcode in _JUMPS:
             return {None}
         argument = each.arg if each.opcode >= dis.HAVE_ARGUMENT else None
@@ -159,10 +173,8 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
 def _object_among(parts: list[list[dis.Instruction]]) -> set[str | None]:
     if len(parts) > 1 and _is_constant(parts[1]):
         return set()
-    loads = parts[0] if parts else []
-    if not loads and len(parts) > 1:  # Python 3.13 loads two variables by one instruction
-        loads = parts[1][:1]
-    if not loads or loads[0].opname not in _VARIABLE_OPCODES:
+    loads = parts[0] or parts[1][:1]  # Python 3.13 loads two variables by one instruction
+    if loads[0].opname not in _VARIABLE_OPCODES:
         return {None}
     variable, *attributes = loads
     if any(each.opname != "LOAD_ATTR" for each in attributes):

@@ -43,6 +43,7 @@ from chainrule.compiler.tracing.object_kinds import (
     is_cached_property,
 )
 from chainrule.compiler.tracing.object_search import Holder, ObjectSearch
+from chainrule.compiler.tracing.outside import outside_function
 
 
 class Search(ObjectSearch):
@@ -93,6 +94,8 @@ class Search(ObjectSearch):
         for holder in list(self._holders):
             self._look_up(holder, new)
         self._computed(frame, used, standard)
+        if outside_function(code, used, space):
+            self.complete = False
         self._visit_queue()
         return True
 
@@ -112,6 +115,9 @@ class Search(ObjectSearch):
         """Add what can only be known after the trace; return all that was found."""
         for holder in self._holders:
             self._finish_holder(holder)
+        missing = self._imports - sys.modules.keys()
+        if missing:
+            self._missing[id(sys.modules)] = sys.modules, missing
         for space, names in self._missing.values():
             lacking = frozenset(names)
             self.found.append(Found(space, "", lacking, form=LACKS_GLOBALS))
@@ -243,12 +249,11 @@ class Search(ObjectSearch):
             self._all_modules()
 
     def _module(self, name: str) -> None:
-        module = sys.modules.get(name)
-        if module is None:
-            self._imports.add(name)
+        if name in sys.modules:  # None for one that must not be imported
+            self._named.add(id(sys.modules[name]))
+            self.add(sys.modules, f"[{name!r}]", sys.modules[name])
         else:
-            self._named.add(id(module))
-            self.add(sys.modules, f"[{name!r}]", module)
+            self._imports.add(name)
 
     def _all_modules(self) -> None:
         """Visit all modules: code looks one up by a name that it computes."""

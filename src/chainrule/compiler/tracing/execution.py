@@ -29,6 +29,7 @@ class _Reporter:
             self.receivers[:0] = outer.receivers
         self.callbacks: set[Any] = outer.callbacks if outer else _callbacks()
         self.unrelated: int = outer.unrelated if outer else self.count_unrelated(sys._getframe())
+        self.imported: Any = None  # the specification of a module that is being imported
 
     def count_unrelated(self, frame: FrameType | None) -> int:
         """Return the number of frames that Python runs at any time, whatever the program does."""
@@ -40,9 +41,17 @@ class _Reporter:
         return count
 
     def started(self, frame: FrameType) -> None:
-        """Report a frame to the receivers that have not seen its code."""
+        """Report a frame to the receivers that have not seen its code.
+
+        What a first import runs is not reported: no later call runs it.
+        """
+        if getattr(self.imported, "_initializing", False):
+            return
         code = frame.f_code
         space = frame.f_globals
+        self.imported = space.get("__spec__") if code.co_name == "<module>" else None
+        if getattr(self.imported, "_initializing", False):
+            return
         if is_internal[space.get("__file__") or ""]:  # of a generated function
             return
         key = id(code), id(space)

@@ -18,7 +18,7 @@ import numpy as np
 
 from chainrule.autograd.node import Node
 from chainrule.compiler.ir.constants import count_marshalled, equality
-from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS
+from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS, names_in
 from chainrule.compiler.tracing.found import (
     CACHED,
     CLASS_SIZE,
@@ -84,7 +84,7 @@ class ObjectSearch(ABC):
 
     def __init__(self, note: Callable[[Any], None] = lambda value: None) -> None:
         self.found: list[Found] = []
-        self.complete = True  # whether all code that ran was reported, and nothing imported
+        self.complete = True  # whether all that ran was reported, and guards can compare it
         self._note = note  # takes each array and random generator as it is found
         self._names: set[str] = set()
         self.computes = False  # whether some code looks something up by a computed name
@@ -155,6 +155,8 @@ class ObjectSearch(ABC):
                 self._record(scope, path, value, True)
             if getattr(value, "__dict__", None):
                 self._object(scope, path, value)
+            if isinstance(value, str) and "{" in value:
+                self._strings((value,))  # of `str.format`
         elif is_generator(value):
             self._record(scope, path, value)
             self._note(value)
@@ -336,10 +338,10 @@ class ObjectSearch(ABC):
                 self._strings(value.__reduce__())
 
     def _strings(self, names: Any) -> None:
-        """Look up the names that an `attrgetter` or `methodcaller` was made with."""
+        """Look up names in strings: those of an `attrgetter`, a `methodcaller`, or a format."""
         for text in names if isinstance(names, tuple) else ():
             self._strings(text)
-            new = frozenset(text.split(".")) - self._names if isinstance(text, str) else ()
+            new = frozenset(names_in(text)) - self._names if isinstance(text, str) else ()
             self._names.update(new)
             for holder in list(self._holders) if new else ():
                 self._look_up(holder, new)

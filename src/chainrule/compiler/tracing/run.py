@@ -63,7 +63,7 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     def note(value: Any) -> None:
         if is_generator(value):
             generators.add(value)
-        elif type(value) is ndarray:
+        elif isinstance(value, ndarray):
             key = id(storage_of(value))
             trace.external.setdefault(key, value)
             if value.nbytes <= MAX_COMPARED_BYTES:

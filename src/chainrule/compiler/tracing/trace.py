@@ -179,7 +179,7 @@ class Trace:
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""
-        if array.__class__ is ndarray and (key := id(storage_of(array))) in self.external:
+        if isinstance(array, ndarray) and (key := id(storage_of(array))) in self.external:
             frame = user_frame(sys._getframe(1))
             if frame is not None:
                 self.array_uses.setdefault(key, set()).add((id(frame.f_code), frame.f_lasti))

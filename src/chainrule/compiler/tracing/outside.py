@@ -1,0 +1,70 @@
+"""Functions whose results come from outside of the program: clocks, files, threads, frames.
+
+No guard can compare what they return with what they would return now. A function that calls one is
+traced at each call, so that its result is eager's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from typing import Any
+
+from chainrule.compiler.tracing.code_names import CodeNames
+from chainrule.compiler.tracing.locations import is_standard
+
+_FUNCTIONS = {
+    "datetime": ("now", "utcnow", "today"),  # of classes
+    "decimal": ("getcontext", "localcontext"),
+    "gc": ("get_count", "get_objects", "get_referrers", "get_stats"),
+    "io": ("open", "open_code"),
+    "posix": (
+        *("access", "cpu_count", "getcwd", "getloadavg", "getpid", "getrandom", "listdir"),
+        *("lstat", "open", "read", "readlink", "scandir", "stat", "times", "urandom"),
+    ),
+    "sys": ("_current_frames", "_getframe", "getrecursionlimit", "getrefcount"),
+    "thread": ("start_joinable_thread", "start_new_thread"),
+    "time": (
+        *("clock_gettime", "clock_gettime_ns", "ctime", "gmtime", "localtime", "monotonic"),
+        *("monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns"),
+        *("strftime", "thread_time", "thread_time_ns", "time", "time_ns"),
+    ),
+}
+"""Names by module, as the functions themselves state it, without underscores before it."""
+
+_RETURNED_BY = frozenset(
+    [
+        *("genericpath", "glob", "inspect", "ntpath", "os", "pathlib", "posixpath", "shutil"),
+        *("subprocess", "tempfile", "threading", "uuid"),
+    ]
+)
+"""Modules of the standard library that return such results; others write them to logs."""
+
+
+def outside_function(code: types.CodeType, used: CodeNames, space: dict[str, Any]) -> str | None:
+    """Return the name of a function of the outside that code names, or None."""
+    package = str(space.get("__name__")).partition(".")[0]
+    if is_standard[code.co_filename] and package not in _RETURNED_BY:
+        return None
+    values: list[Any] = [space.get(name, vars(builtins).get(name)) for name in used.globals]
+    values += [sys.modules.get(name) for name, _ in used.modules]
+    for value in values:
+        parts: list[Any] = [value]
+        if isinstance(value, types.ModuleType):
+            parts += [vars(value).get(name) for name in used.attributes]
+        for part in parts:
+            if _is_outside(part):
+                return f"{part.__module__}.{part.__name__}".lstrip("_")
+            if isinstance(part, type) and part.__module__ == "datetime":
+                names = used.attributes.intersection(_FUNCTIONS["datetime"])
+                if names:
+                    return f"{part.__name__}.{min(names)}"
+    return None
+
+
+def _is_outside(value: Any) -> bool:
+    if not isinstance(value, types.BuiltinFunctionType):
+        return False
+    module = str(value.__module__).lstrip("_")
+    return value.__name__ in _FUNCTIONS.get("posix" if module == "nt" else module, ())
