@@ -33,13 +33,17 @@ from chainrule import ops as ops
 from chainrule import optim as optim
 from chainrule import random as random
 from chainrule import scipy as scipy
+from chainrule import serialization as serialization
 from chainrule import signal as signal
+from chainrule import sparse as sparse
 from chainrule import special as special
+from chainrule import testing as testing
 from chainrule import transforms as transforms
 from chainrule import tree as tree
 from chainrule import utils as utils
 from chainrule.amp import autocast as autocast
 from chainrule.approximation import taylor as taylor
+from chainrule.arguments import bfloat16 as bfloat16
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions
@@ -58,7 +62,19 @@ from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend.devices import device as device
+from chainrule.backends import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
+from chainrule.backends import channels_last as channels_last
+from chainrule.backends import channels_last_3d as channels_last_3d
+from chainrule.backends import contiguous_format as contiguous_format
+from chainrule.backends import get_default_device as get_default_device
+from chainrule.backends import get_float32_matmul_precision as get_float32_matmul_precision
+from chainrule.backends import preserve_format as preserve_format
+from chainrule.backends import set_default_device as set_default_device
 from chainrule.backends import set_float32_matmul_precision as set_float32_matmul_precision
+from chainrule.backends import sparse_coo as sparse_coo
+from chainrule.backends import strided as strided
 from chainrule.backends import use_deterministic_algorithms as use_deterministic_algorithms
 from chainrule.checks.gradcheck import gradcheck as gradcheck
 from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
@@ -131,9 +147,11 @@ from chainrule.io import save as save
 from chainrule.kernels.threads import get_num_threads as get_num_threads
 from chainrule.kernels.threads import set_num_threads as set_num_threads
 from chainrule.linalg.deprecated import cholesky as cholesky
+from chainrule.linalg.deprecated import geqrf as geqrf
 from chainrule.linalg.deprecated import lu as lu
 from chainrule.linalg.deprecated import lu_solve as lu_solve
 from chainrule.linalg.deprecated import lu_unpack as lu_unpack
+from chainrule.linalg.deprecated import orgqr as orgqr
 from chainrule.linalg.deprecated import qr as qr
 from chainrule.linalg.deprecated import svd as svd
 from chainrule.linalg.deprecated import triangular_solve as triangular_solve
@@ -446,6 +464,7 @@ from chainrule.ops.matmul import matmul as matmul
 from chainrule.ops.matmul import mm as mm
 from chainrule.ops.matmul import mv as mv
 from chainrule.ops.matmul import outer as outer
+from chainrule.ops.matmul import spmm as spmm
 from chainrule.ops.order_statistics import bincount as bincount
 from chainrule.ops.order_statistics import histc as histc
 from chainrule.ops.order_statistics import histogram as histogram
@@ -599,6 +618,7 @@ from chainrule.random.discrete import randint_like as randint_like
 from chainrule.random.discrete import seed as seed
 from chainrule.random.discrete import set_rng_state as set_rng_state
 from chainrule.random.generator import Generator as Generator
+from chainrule.sparse import sparse_coo_tensor as sparse_coo_tensor
 from chainrule.transforms.checkpointing import checkpoint as checkpoint
 from chainrule.transforms.curvature import ggnvp as ggnvp
 from chainrule.transforms.curvature import hvp as hvp

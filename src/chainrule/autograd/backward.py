@@ -21,7 +21,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, Node, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
@@ -162,7 +162,7 @@ def input_node(tensor: Any, name: Any) -> Any:
 # --- backward -------------------------------------------------------------------------------------
 
 
-def _walk(run: BackwardPass) -> None:
+def run_pass(run: BackwardPass) -> None:
     """Run a pass in its grad mode, without NumPy's warnings of inf and nan."""
     outer, errstate = MODES.get(), ERRSTATE.get()
     inner = RECORDED if run.xp is not None else UNRECORDED
@@ -255,7 +255,7 @@ def autograd_backward(
         arguments = (tensors, grad_tensors, retain_graph, create_graph, inputs)
         return run_in(enable_grad(), autograd_backward, *arguments)  # also around the walk
     if inputs is None:
-        _walk(start_pass(tensors, grad_tensors, retain_graph, create_graph))
+        run_pass(start_pass(tensors, grad_tensors, retain_graph, create_graph))
         return
     wanted = as_list(inputs)
     if not wanted:
@@ -264,7 +264,7 @@ def autograd_backward(
     unique = list({id(tensor): tensor for tensor in wanted}.values())
     targets = [input_node(tensor, i) for i, tensor in enumerate(unique)]
     run.capture_only(targets, run_leaves=True)
-    _walk(run)
+    run_pass(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
         if isinstance(node, AccumulateGrad) or isinstance(tensor, GradientEdge):
             continue  # it has its .grad, or there is no tensor
@@ -387,7 +387,7 @@ def autograd_grad(
     run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
     run.retaining = False
     run.capture_only(targets)
-    _walk(run)
+    run_pass(run)
     results: list[Tensor | None] = []
     for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
         if key in run.captured:
@@ -434,40 +434,11 @@ def vjp_of(
     run = start_pass([outputs[i] for i in roots], gs, True, create_graph)
     run.retaining = False
     run.capture_only(targets, earliest=begin + 1)
-    _walk(run)
+    run_pass(run)
     return outputs, [
         _captured_gradient(run, key, tensor) if key in run.captured else None
         for key, tensor in enumerate(inputs)
     ]
-
-
-class _InnerPass(BackwardPass):
-    """A pass that a node's rule runs: hooks of its targets are left to the pass around it."""
-
-    def _run_pre_hooks(self, node: Node, g: Any) -> Any:
-        if node not in self.captures or node in self.running:
-            return super()._run_pre_hooks(node, g)
-        parts = g if g.__class__ is dict else {0: g}
-        for index, key in self.captures[node]:
-            if index in parts:
-                self.captured[key] = parts[index]
-        return None
-
-
-def cotangents_between(
-    root: Edge, g: Any, targets: Sequence[Edge], earliest: int, *, recorded: bool
-) -> list[Any]:
-    """Return the cotangents of `targets`, given that of `root`; None where it doesn't depend.
-
-    Only nodes run that are numbered `earliest` or later, and the graph is kept. Cotangents are
-    arrays, or tensors if the pass is recorded.
-    """
-    run = _InnerPass(True, recorded)
-    run.retaining = False
-    run.accumulate(root, g)
-    run.capture_only([endpoint(edge) for edge in targets], earliest=earliest)
-    _walk(run)
-    return [run.captured.get(key) for key in range(len(targets))]
 
 
 def _batched_grads(

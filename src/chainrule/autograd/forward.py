@@ -86,7 +86,7 @@ def tangent_between(
     pairs = zip(sources, tangents, strict=True)
     known = {endpoint(edge): t for edge, t in pairs if t is not None}
     reached = reachable([endpoint(root)[0]], earliest) - {node for node, _ in known}
-    _propagate(sorted(reached, key=lambda node: node.seq), known)
+    propagate_tangents(sorted(reached, key=lambda node: node.seq), known)
     return known.get(endpoint(root))
 
 

@@ -33,14 +33,6 @@ from chainrule.primitives.primitive import Primitive, parameters
 
 Coefficient = Tensor | None  # None is zero, and so are all later ones
 
-BILINEAR = frozenset(
-    ["contract", "convolve", "convolve_input", "convolve_weight", "cross", "matmul", "multiply"]
-)
-"""Primitives that are linear in each of their two inputs: series multiply by convolution."""
-
-SOLVES = frozenset(["solve", "solve_factored", "solve_triangular"])
-"""Primitives whose first two inputs are the matrix and the right side of a linear system."""
-
 
 class Series:
     """The coefficients from 1 on of a power series, computed on demand, in order."""
@@ -148,11 +140,11 @@ class SeriesGraph:
         varying = {name for name, moves in zip(primitive.inputs, moving, strict=False) if moves}
         if not reads & varying.union(primitive.outputs):
             return _linear(node, arriving)
-        if primitive.name in BILINEAR:
+        if primitive.series == "product":
             return [_product(node, *arriving)]
-        if primitive.name == "divide":
+        if primitive.series == "quotient":
             return [_quotient(node, *arriving)]
-        if primitive.name in SOLVES:
+        if primitive.series == "solution":
             return [_solution(node, arriving)]
         return self._by_rule(node, arriving)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import cast
-from chainrule.autograd.backward import cotangents_between
+from chainrule.autograd.backward import run_pass
 from chainrule.autograd.forward import tangent_between
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
@@ -28,6 +28,38 @@ from chainrule.interrupts import T
 from chainrule.transforms.vmap.interpreter import BatchBoundary, VmapInterpreter
 
 Residual = Callable[[Tensor], Tensor]
+
+# --- passes through a part of a graph -------------------------------------------------------------
+
+
+class _InnerPass(BackwardPass):
+    """A pass that a node's rule runs: hooks of its targets are left to the pass around it."""
+
+    def _run_pre_hooks(self, node: Node, g: Any) -> Any:
+        if node not in self.captures or node in self.running:
+            return super()._run_pre_hooks(node, g)
+        parts = g if g.__class__ is dict else {0: g}
+        for index, key in self.captures[node]:
+            if index in parts:
+                self.captured[key] = parts[index]
+        return None
+
+
+def _cotangents_between(
+    root: Edge, g: Any, targets: Sequence[Edge], earliest: int, *, recorded: bool
+) -> list[Any]:
+    """Return the cotangents of `targets`, given that of `root`; None where it doesn't depend.
+
+    Only nodes run that are numbered `earliest` or later, and the graph is kept. Cotangents are
+    arrays, or tensors if the pass is recorded.
+    """
+    run = _InnerPass(True, recorded)
+    run.retaining = False
+    run.accumulate(root, g)
+    run.capture_only([endpoint(edge) for edge in targets], earliest=earliest)
+    run_pass(run)
+    return [run.captured.get(key) for key in range(len(targets))]
+
 
 # --- recorded residuals ---------------------------------------------------------------------------
 
@@ -76,7 +108,7 @@ class RecordedResidual:
 
     def vjp(self, g: Any, targets: Sequence[Edge], *, recorded: bool) -> list[Any]:
         """Return the cotangents of some edges, given that of the value."""
-        return cotangents_between(self.root, g, targets, self.begin, recorded=recorded)
+        return _cotangents_between(self.root, g, targets, self.begin, recorded=recorded)
 
     def jvp(self, edges: Sequence[Edge], tangents: Sequence[Tensor | None]) -> Tensor:
         """Return the tangent of the value."""

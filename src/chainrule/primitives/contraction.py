@@ -46,6 +46,7 @@ matmul = general(
     label="MmBackward0",
     broadcasts=False,
     form="binary",
+    series="product",
 )
 
 
@@ -167,6 +168,7 @@ contract: Primitive = general(
     jvp=(_contract_jvp_x, _contract_jvp_y),
     label="BmmBackward0",
     broadcasts=False,
+    series="product",
 )
 
 # --- cross products: det(g, x, y) is invariant under cyclic permutation of its columns ------------
@@ -189,4 +191,5 @@ cross: Primitive = general(
         lambda xp, t, x, *, axis: applied(cross, xp)(x, t, axis=axis),
     ),
     label="LinalgCrossBackward0",
+    series="product",
 )

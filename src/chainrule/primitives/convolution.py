@@ -32,6 +32,7 @@ convolve = general(
     ),
     label="ConvolutionBackward0",
     broadcasts=False,
+    series="product",
 )
 
 convolve_input = general(
@@ -49,6 +50,7 @@ convolve_input = general(
     ),
     label="ConvolutionBackward0",
     broadcasts=False,
+    series="product",
 )
 
 convolve_weight = general(
@@ -65,4 +67,5 @@ convolve_weight = general(
         lambda xp, t, x, *, size, window: xp.convolve_weight(x, t, size=size, window=window),
     ),
     broadcasts=False,
+    series="product",
 )

@@ -41,6 +41,7 @@ multiply = elementwise(
     label="MulBackward0",
     form="binary",
     native="memory",
+    series="product",
 )
 
 
@@ -57,6 +58,7 @@ divide = general(
     label="DivBackward0",
     form="binary",
     native="memory",
+    series="quotient",
 )
 
 negative = linear("negative", lambda xp, g: -g, label="NegBackward0", native="memory")

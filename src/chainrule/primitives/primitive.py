@@ -52,6 +52,14 @@ class Traits(TypedDict, total=False):
     libm: bool
     """A function of the C math library: compiled loops call it for small arrays."""
 
+    series: Literal["product", "quotient", "solution"]
+    """How Taylor series go through it, where not term by term or by its forward rule:
+
+    - "product": linear in each of its two inputs.
+    - "quotient": of its two inputs.
+    - "solution": of the linear system whose matrix and right side its first two inputs are.
+    """
+
 
 TABLE: dict[str, Primitive] = {}
 """Every primitive by name; the conformance table must cover all of them."""
@@ -92,6 +100,7 @@ class Primitive:
         "native",
         "outputs",
         "scales",
+        "series",
         "settings",
         "substitute",
         "vjp",
@@ -132,6 +141,7 @@ class Primitive:
         self.form = traits.get("form") or ("unary" if plain and len(inputs) == 1 else "any")
         self.native = traits.get("native")
         self.libm = traits.get("libm", False)
+        self.series = traits.get("series")
         self.substitute: Substitute | None = None
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:

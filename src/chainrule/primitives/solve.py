@@ -58,6 +58,7 @@ solve: Primitive = general(
     ),
     label="LinalgSolveExBackward0",
     broadcasts=False,
+    series="solution",
 )
 
 # The solution of a x = b by known factors, those of `a` or of its transpose: a derivative of any
@@ -100,6 +101,7 @@ solve_factored: Primitive = general(
     ),
     label="LinalgSolveExBackward0",
     broadcasts=False,
+    series="solution",
 )
 
 
@@ -143,6 +145,7 @@ solve_triangular: Primitive = general(
     ),
     label="LinalgSolveTriangularBackward0",
     broadcasts=False,
+    series="solution",
 )
 
 # --- Hermitian matrices from their lower triangle -------------------------------------------------

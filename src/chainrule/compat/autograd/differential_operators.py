@@ -13,8 +13,7 @@ from chainrule.compat.autograd.core import make_jvp as _make_jvp
 from chainrule.compat.autograd.core import make_vjp as _make_vjp
 from chainrule.compat.autograd.extend import vspace
 from chainrule.compat.autograd.tracer import conjugate, isbox
-from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary, wraps
-from chainrule.errors import AutogradError
+from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
 from chainrule.transforms import jacobian as _jacobian
 
 __all__ = [
