@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import pickle
 import warnings
@@ -433,3 +434,30 @@ def test_a_derivative_wrong_by_a_ten_thousandth_is_noticed(monkeypatch: pytest.M
     for way in ("reverse", "forward", "forward over reverse"):
         with pytest.raises(AssertionError):
             test_derivatives_are_those_of_the_closed_form("ridge", way)
+
+
+def two(b: Any) -> Any:
+    return np.stack([np.sqrt(b[0] * b[1]), b[1] ** 2 * b[0]])
+
+
+def of_two(x: Any, b: Any) -> Any:
+    return np.stack([x[0] ** 2 - b[0] * b[1], (x[1] - b[1] ** 2 * b[0]) * x[0]])
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::chainrule.PerformanceWarning")
+@pytest.mark.parametrize(
+    "modes", list(itertools.product(("reverse", "forward"), repeat=3)), ids="-".join
+)
+def test_third_order_of_several_unknowns_in_all_modes(modes: tuple[str, ...]) -> None:
+    found = []
+    for f in (cr.implicit_function(two, of_two), two):
+        g, h = energy(f), lambda q, f=f: cr.vmap(energy(f))(q).sum()
+        for mode in modes:
+            g = cr.jacobian(g, mode=mode)
+        for mode in modes[1:]:
+            h = cr.jacobian(h, mode=mode)
+        point = np.array([1.3, 0.7])
+        found.append((g(point), h(np.stack([point, 1.1 * point]))))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)

@@ -227,3 +227,13 @@ def test_root_scalar(method: str) -> None:
     found = optimize.root_scalar(cr.value_and_grad(f), x0=2.0, fprime=True, method="newton")
     assert f(plain(found.root)) == pytest.approx(0.0, abs=1e-9)
     assert f(plain(optimize.newton(f, 2.0, fprime=slope))) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_squares_of_arrays_are_compiled_as_those_of_tensors() -> None:
+    """A power with a number as exponent isn't compiled as one with an array of exponents."""
+    sources = []
+    for x in (np.ones(5), cr.ones(5, dtype=cr.float64)):
+        slope = cr.compile(cr.grad(lambda x: (x**2).sum()))
+        slope(x)
+        sources.append(slope.source)
+    assert sources[0] == sources[1]
