@@ -272,3 +272,9 @@ def test_jacobians_of_complex_numbers_are_of_real_outputs():
     same_as_torch(program)
     with pytest.raises(cr.AutogradError, match="only for real inputs of forward mode"):
         cr.autograd.functional.jacobian(abs, cr.tensor([1j]), strategy="forward-mode")
+
+
+def test_gradients_are_those_of_inputs_only():
+    x = leaf([2.0])
+    with pytest.raises(cr.ArgumentError, match="only_inputs=False is not supported"):
+        cr.autograd.grad((x * x).sum(), x, only_inputs=False)
