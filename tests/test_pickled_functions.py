@@ -248,14 +248,14 @@ def test_functions_of_modules_are_traced_once(wrap: Any, traces: list[str]) -> N
     assert traces == ["loss"]
 
 
-def closure(scale: float, requires_grad: bool = False) -> tuple[Any, Any]:
-    """Return a function with tensors, an array, a number and a function of its own."""
+def closure(scale: float, requires_grad: bool = False, *, keyed: bool = True) -> tuple[Any, Any]:
+    """Return a function with tensors, also as keys, an array, a number, a function of its own."""
     w = cr.tensor([1.0, 2.0, 3.0], requires_grad=requires_grad)
     array = np.arange(3.0, dtype="f4")
-    scales = {w: scale}
+    scales = {w if keyed else "w": scale}
 
     def scaled(t: Any) -> Any:
-        return t * scales[w]
+        return t * next(iter(scales.values()))
 
     def inner(x: Any) -> Any:
         return (scaled(x) * w * array).sum()
@@ -319,7 +319,7 @@ def test_only_the_latest_functions_of_pickles_are_kept() -> None:
 
 def test_copies_have_tensors_of_their_own(traces: list[str]) -> None:
     pickled = pytest.importorskip("cloudpickle").dumps
-    function, w = closure(2.0, requires_grad=True)
+    function, w = closure(2.0, requires_grad=True, keyed=False)
     original = cr.compile(function)
     x = cr.ones(3)
     original(x).backward()

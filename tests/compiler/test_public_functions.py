@@ -72,6 +72,9 @@ ELSEWHERE = {
     "cr.gradgradcheck": "takes functions",
     "cr.implicit_function": "takes functions",
     "cr.wrap": "takes functions",
+    "cr.are_deterministic_algorithms_enabled": "of no tensors",
+    "cr.get_default_device": "of no tensors",
+    "cr.get_float32_matmul_precision": "of no tensors",
     "cr.get_default_dtype": "of no tensors",
     "cr.set_default_dtype": "of no tensors",
     "cr.is_grad_enabled": "of no tensors",
@@ -127,6 +130,7 @@ def refusal(name: str) -> str | None:
     return REFUSED.get(title or "")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in METHODS if calls_on_tensors(name)])
 def test_methods_of_functions(name: str) -> None:
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -93,6 +93,7 @@ def gradients(outputs, inputs):
     return list(cr.autograd_grad(tracked, inputs, gs, materialize_grads=True)) if tracked else []
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", CASES)
 def test_compiled_calls_are_the_eager_ones_or_say_that_they_need_values(call, request):

@@ -84,8 +84,8 @@ def test_small_integers(name):
 def test_there_is_no_bfloat16():
     with pytest.raises(cr.DTypeError, match=r"bfloat16: NumPy has no such dtype. Use float\(\)"):
         cr.ones(2).bfloat16()
-    with pytest.raises(AttributeError, match="has no attribute 'bfloat16': NumPy has no such"):
-        cr.bfloat16  # noqa: B018
+    with pytest.raises(cr.DTypeError, match="bfloat16: NumPy has no such dtype"):
+        cr.ones(2, dtype=cr.bfloat16)
 
 
 # --- transposed and conjugated --------------------------------------------------------------------
