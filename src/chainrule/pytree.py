@@ -63,6 +63,12 @@ def node_type(node: Any) -> NodeType | None:
     return found
 
 
+def register(kind: type, container: NodeType) -> None:
+    """Make a class one of containers."""
+    REGISTERED[kind] = container
+    _LEAVES.discard(kind)
+
+
 def _data_array(rest: Any, parts: Any) -> Any:
     """Return a DataArray as another one, or the data alone if labels don't fit their shape."""
     template, (data,) = rest.template, parts
@@ -102,8 +108,14 @@ _XARRAY = {
 """The classes of xarray, by name, since it is not imported here: their data are the children."""
 
 
+_LEAVES: set[type] = set()
+"""Classes whose objects were found to be leaves."""
+
+
 def children(node: Any) -> list[tuple[str, Any]] | None:
     """Return the children of a container, each with its path as source code; None for a leaf."""
+    if type(node) in _LEAVES:
+        return None
     if (found := node_type(node)) is not None:
         return found.parts(node)
     if isinstance(node, dict):
@@ -112,6 +124,8 @@ def children(node: Any) -> list[tuple[str, Any]] | None:
         return [(f"[{i}]", item) for i, item in enumerate(node)]
     if hasattr(type(node), "__dataclass_fields__"):  # faster than is_dataclass()
         return [(f".{f.name}", getattr(node, f.name)) for f in dataclasses.fields(node)]
+    if type(node) in REGISTERED:  # which also remembers what is not registered
+        _LEAVES.add(type(node))
     return None
 
 

@@ -196,7 +196,7 @@ def register(
         found = pytree.NodeType(lambda node: (dict(vars(node)), None), restored)
     else:
         found = pytree.NodeType(flatten, unflatten)
-    pytree.REGISTERED[cls] = found
+    pytree.register(cls, found)
     return cls
 
 

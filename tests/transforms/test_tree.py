@@ -139,3 +139,17 @@ def test_ravel_for_a_solver() -> None:
         found = unravel(optimize.minimize(both, vector, jac=True).x)
         np.testing.assert_allclose(found["w"], np.full((2, 2), 2.0), atol=1e-6)
         assert found["b"] == pytest.approx(-1.0)
+
+
+class Late:
+    """A class that is registered after its objects were leaves."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def test_a_class_may_be_registered_after_its_objects_were_leaves() -> None:
+    late = Late(np.ones(2))
+    assert cr.tree.leaves(late) == [late]
+    cr.tree.register(Late)
+    assert cr.grad(lambda p: (p.x**2).sum())(late).x.tolist() == [2.0, 2.0]
