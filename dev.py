@@ -109,7 +109,7 @@ def test(options):
     if other and not options:
         choice += [f"--ignore=tests/{name}" for name in SLOW]
     elif not options:
-        say("The tests take about seven minutes on two cores, and print their progress.")
+        say("The tests take about six minutes on two cores, and print their progress.")
     code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *choice)
     if options or other:
         say("The examples in docstrings were skipped: they run only without options.")

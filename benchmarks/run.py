@@ -19,6 +19,7 @@ import peak
 import products
 import scatter
 import second_order
+import solvers
 import training
 import various
 
@@ -35,6 +36,7 @@ SUITES = {
     "products": products.main,
     "transforms": transforms.main,
     "second_order": second_order.main,
+    "solvers": solvers.main,
     "compiling": compiling.main,
     "various": various.main,
     "compile_times": compile_times.main,
