@@ -64,6 +64,16 @@ def test_integers_round_down_as_in_python(operation: str) -> None:
     assert out.tolist() == wanted
 
 
+@pytest.mark.parametrize("code", ["u1", "u8"])
+def test_unsigned_integers_shift_zeros_in(code: str) -> None:
+    largest = np.iinfo(code).max
+    x = np.array([largest, largest - 4, largest // 2 + 1, 9], code)
+    out = np.empty_like(x)
+    text = f"def loop(x, out):\n    for i in range({x.size}):\n        out[i] = x[i] >> {code}(3)\n"
+    run(text, (code,) * 2, x, out)
+    assert out.tolist() == [value >> 3 for value in x.tolist()]
+
+
 @pytest.mark.parametrize("comparison", ["==", "!=", "<", "<=", ">", ">="])
 @pytest.mark.parametrize("code", ["f8", "i8"])
 def test_comparisons(code: str, comparison: str) -> None:
