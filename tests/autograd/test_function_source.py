@@ -34,6 +34,10 @@ def positional_only(ctx, a, /, b):
     return save(ctx, a, b)
 
 
+def both_positional_only(ctx, a, b, /):
+    return save(ctx, a, b)
+
+
 def keyword_only(ctx, a, *, b):
     return save(ctx, a, b)
 
@@ -66,6 +70,7 @@ CALLS = {
     "plain": (plain, lambda f, a, b: f(a, b)),
     "plain by name": (plain, lambda f, a, b: f(b=b, a=a)),
     "positional only": (positional_only, lambda f, a, b: f(a, b=b)),
+    "both positional only": (both_positional_only, lambda f, a, b: f(a, b)),
     "keyword only": (keyword_only, lambda f, a, b: f(a, b=b)),
     "variadic": (variadic, lambda f, a, b: f(a, b)),
     "one and rest": (one_and_rest, lambda f, a, b: f(a, b)),
