@@ -715,3 +715,23 @@ def test_s57_what_was_saved_can_be_pickled_by_backward():
     x = leaf([1.0])
     f(x).backward()
     assert x.grad.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [lambda x: x.exp(), lambda x: x * x, lambda x: x.amax(0), lambda x: x.norm()],
+    ids=["unary", "binary", "reduction", "norm"],
+)
+def test_s57_hooks_get_what_an_operation_of_any_form_saves(operation):
+    packed = []
+
+    def pack(tensor):
+        packed.append(tensor)
+        return len(packed) - 1
+
+    x = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    with cr.autograd.graph.saved_tensors_hooks(pack, packed.__getitem__):
+        y = operation(x).sum()
+    assert packed
+    (g,) = cr.autograd_grad(y, x)
+    assert g.tolist() == cr.autograd_grad(operation(x).sum(), x)[0].tolist()
