@@ -422,10 +422,10 @@ class Table:
         return self._columns[name]
 
     def __getattr__(self, name: str) -> np.ndarray[Any, Any]:
-        try:
-            return vars(self)["_columns"][name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"the table has no column {name!r}") from None
+        columns: dict[str, np.ndarray[Any, Any]] = vars(self).get("_columns", {})
+        if name not in columns:
+            raise AttributeError(f"the table has no column {name!r}")
+        return columns[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.node import Node
 from chainrule.autograd.tensor import Tensor
+from chainrule.primitives.primitive import Plan, Primitive
 
 PLAIN = (str, bytes, type(None), np.generic, np.dtype, numbers.Number, range, slice)
 _BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
@@ -22,6 +24,12 @@ BY_IDENTITY = (Tensor, types.FunctionType, *_BUILTIN_FUNCTIONS, np.ndarray)
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 GETTERS = (operator.attrgetter, operator.methodcaller)
+
+FIXED = (Node, Primitive, Plan)
+"""Classes of this package whose objects don't change, or only as a trace goes on."""
+
+TRACED_BY = ("chainrule.compiler.", "chainrule.control_flow")
+"""Modules whose objects a trace changes as it goes on."""
 
 
 def has_state(value: Any) -> bool:

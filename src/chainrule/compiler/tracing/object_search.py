@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.node import Node
 from chainrule.compiler.ir.constants import count_marshalled, equality
 from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS, names_in
 from chainrule.compiler.tracing.found import (
@@ -39,9 +38,11 @@ from chainrule.compiler.tracing.locations import (
 )
 from chainrule.compiler.tracing.object_kinds import (
     BY_IDENTITY,
+    FIXED,
     GETTERS,
     PLAIN,
     PROXIES,
+    TRACED_BY,
     functions_of,
     is_generator,
     is_iterator,
@@ -52,7 +53,6 @@ from chainrule.compiler.tracing.object_kinds import (
     wrapped,
 )
 from chainrule.errors import CompileError
-from chainrule.primitives.primitive import Plan, Primitive
 
 _MAX_FOUND = 20_000
 """Number of recorded values from which a function is refused, since each call compares them."""
@@ -286,9 +286,9 @@ class ObjectSearch(ABC):
             self.add(scope, f"{path}.__wrapped__", inner)
         classes = [c for c in type(value).__mro__ if c is not object]
         own = [c for c in classes if is_internal_class(c)]
-        if own and (inner is not None or isinstance(value, _FIXED)):
+        if own and (inner is not None or isinstance(value, FIXED)):
             return
-        if own and own[0].__module__.startswith(_TRACED_BY):
+        if own and own[0].__module__.startswith(TRACED_BY):
             for part in getattr(value, "__dict__", {}).values():
                 if callable(part):
                     self.add(part, "", part)
@@ -462,13 +462,6 @@ class ObjectSearch(ABC):
             self.add(scope, f"{path}.{name}", part)
         else:
             self.add(scope, f"{path}.__dict__[{name!r}]", part)
-
-
-_FIXED = (Node, Primitive, Plan)
-"""Classes of this package whose objects don't change, or only as a trace goes on."""
-
-_TRACED_BY = ("chainrule.compiler.", "chainrule.control_flow")
-"""Modules whose objects a trace changes as it goes on."""
 
 
 def _readable(path: str) -> str:
