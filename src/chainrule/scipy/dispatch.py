@@ -125,14 +125,14 @@ def either(
     """Return the function of both, with results in the kind of the arguments."""
 
     def function(*args: Any, **settings: Any) -> Any:
-        if not has_tensors(*args, *settings.values()):
+        tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
+        if not tensors:
             return scipys(*args, **settings)
-        if has_scipys_numbers and not is_tracked(args, settings):
-            tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
-            if all([getattr(t, "_array", t).__class__ is np.ndarray for t in tensors]):
-                results = _by_scipy(scipys, args, settings)
-                return as_ndarrays(results) if _is_carried(tensors) else results
-        return call_ours(ours, args, settings)
+        known = all([getattr(t, "_array", t).__class__ is np.ndarray for t in tensors])
+        if has_scipys_numbers and known and not is_tracked(args, settings):
+            results = _by_scipy(scipys, args, settings)
+            return as_ndarrays(results) if _is_carried(tensors) else results
+        return _call_ours(ours, args, settings, tensors)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = ours.__doc__
@@ -155,6 +155,10 @@ def call_ours(function: Function, args: Any, kwargs: Any) -> Any:
     plain tensors, and without warnings where a formula is infinite or undefined.
     """
     tensors = [leaf for leaf in _leaves((args, kwargs)) if _is_tensor(leaf)]
+    return _call_ours(function, args, kwargs, tensors)
+
+
+def _call_ours(function: Function, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
     has_functions = any([callable(value) for value in (*args, *kwargs.values())])
     quiet = {} if has_functions else {ERRSTATE: ignore_all(ERRSTATE.get())}
     if _is_carried(tensors):
