@@ -66,6 +66,19 @@ def bump(x: Any) -> Any:
     return y.detach(), gradient
 
 
+def running_sums(x: Any, decay: float) -> Any:
+    """Neighbours added in place, and what is left of them summed over ten steps."""
+    y = x * 2
+    y[1:] = y[:-1] + x[1:]
+
+    def step(carry: Any, _: Any) -> Any:
+        total, rest = carry
+        return (total + rest, rest * decay), None
+
+    (total, _), _ = cr.scan(step, (cr.zeros_like(y), y), length=10)
+    return y, total
+
+
 def examples() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     slope, offset = numbers(1, requires_grad=True), numbers(1, seed=1, requires_grad=True)
     x, y = numbers(20, seed=2), numbers(20, seed=3)
@@ -80,6 +93,7 @@ def examples() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     yield attention, (q, k, v)
     yield picked, (numbers(6, 3, seed=11, requires_grad=True), cr.tensor([4, 0, 4]))
     yield second_derivative, (numbers(3, seed=12, requires_grad=True),)
+    yield running_sums, (numbers(5, seed=14), 0.5)
     yield bump, (numbers(1000, 600, seed=13, requires_grad=True),)
 
 
