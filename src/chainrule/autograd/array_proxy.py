@@ -6,12 +6,32 @@ subclass defines that and the shape, dtype and memory.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+
+
+class NumberProxy(ABC):
+    """What stands for a Python number: an instance of `int` or `float`, but of no such type."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def as_float(self) -> Any:
+        """Return what stands for the number as a float."""
+
+    @abstractmethod
+    def as_array(self, dtype: Any = None) -> Any:
+        """Return the number as an array of shape (), or what stands for one."""
+
+
+def as_float(number: Any) -> Any:
+    """Return a number as a float, or what stands for one."""
+    return number.as_float() if isinstance(number, NumberProxy) else float(number)
 
 
 class ArrayProxy:

@@ -27,6 +27,7 @@ from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
 from chainrule.compiler.tracing.object_kinds import is_constant
+from chainrule.compiler.tracing.varying_numbers import Place, changed_places
 from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
 from chainrule.compiler.verify.state import State
 from chainrule.errors import ArgumentError, CompileError, VerificationError
@@ -61,6 +62,8 @@ class Compiled:
         self._lock = threading.RLock()
         self._last: Built | None = None
         self._single_use = 0  # traces whose program serves no later call
+        self._varying: dict[Any, Place] = {}  # the places of numbers that have changed, by key
+        self._constant: set[Any] = set()  # the keys of those that a program has to know
         _INSTANCES[id(self)] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,7 +109,7 @@ class Compiled:
                     self._last = built
                     self._entries = (built, *entries)[:_MAX_ENTRIES]
                     return result
-            built = build(self.function, args, kwargs, self.backend, self.strict)
+            built = self._build(args, kwargs)
             for remark in built.remarks:  # before anything is kept: the warning may be an error
                 if remark.is_told:
                     tell(remark, told_about(self.function))
@@ -130,19 +133,33 @@ class Compiled:
                     changes = built.signature.changes(entries[0].signature)
                     warnings.warn(
                         f"{self!r} was compiled {_WARN_AT_SIGNATURES} times, for as many "
-                        f"signatures, this time since {'; '.join(changes)}: a Python number that "
-                        "changes at each call is better passed as a tensor",
+                        f"signatures, this time since {'; '.join(changes)}: pass what changes at "
+                        "each call as a tensor. (A program leaves a Python number open that is "
+                        "used in arithmetic alone; int(), math.sqrt() or an index read its value)",
                         UserWarning,
                         stacklevel=3,
                     )
             return built.first(args, kwargs)
+
+    def _build(self, args: Any, kwargs: Any) -> Built:
+        """Trace a call; numbers that are others than in the programs so far are left open."""
+        for entry in self._entries:
+            for place in changed_places(entry.numbers, args, kwargs):
+                if place.key not in self._constant:
+                    self._varying[place.key] = place
+        varying = [*self._varying.values()]
+        built = build(self.function, args, kwargs, self.backend, self.strict, varying)
+        for place, _ in built.numbers:
+            if self._varying.pop(place.key, None) is not None:
+                self._constant.add(place.key)
+        return built
 
     def built_for(self, args: Any, kwargs: Any) -> Built:
         """Return what serves a call, traced if the signature is new; don't run it."""
         for entry in self._entries:
             if entry.arrays(args, kwargs) is not MISS:
                 return entry
-        return build(self.function, args, kwargs, self.backend, self.strict)
+        return self._build(args, kwargs)
 
     def _built(self) -> Built:
         if self._last is None:
@@ -167,7 +184,7 @@ class Compiled:
         >>> _ = scaled(cr.ones(2), 0.5), scaled(cr.ones(3), 0.1)
         >>> first, second = scaled.signatures
         >>> second.changes(first)
-        ['x is float32 [3], was float32 [2]', 'rate is 0.1, was 0.5']
+        ['x is float32 [3], was float32 [2]', 'rate is any float, was 0.5']
         """
         return [entry.signature for entry in reversed(self._entries)]
 
@@ -459,9 +476,10 @@ def compile(
     The function is traced once for each signature that it is called with: it runs on symbols,
     which have a shape and a dtype but no elements. A signature consists of the shapes, dtypes and
     `requires_grad` of tensors and arrays among the arguments, the values of all other arguments,
-    the grad mode, and the tensors and numbers that the function finds by name. The trace becomes a
-    program, which runs at this and all later calls: backward passes, updates in place and
-    optimiser steps included.
+    the grad mode, and the tensors and numbers that the function finds by name. A number that
+    changes is left open by the next program, as far as nothing depends on it but arithmetic. The
+    trace becomes a program, which runs at this and all later calls: backward passes, updates in
+    place and optimiser steps included.
 
     Parameters
     ----------
@@ -516,8 +534,10 @@ def compile(
     Notes
     -----
     Side effects of Python code happen once, when the function is traced: it prints once, and a
-    list that it appends to gets one entry. A Python number among the arguments is a constant of
-    the program; one that changes at each call is better passed as a tensor.
+    list that it appends to gets one entry. A Python number is a constant of the first program. When
+    it changes, a second one leaves it open, and serves all values. A comparison of the number needs
+    a program for each outcome, and code that reads its value (`int`, an index, `math.sqrt`) one for
+    each value.
 
     Random numbers drawn by functions of chainrule are drawn anew at each call, as in eager mode.
     Draws by a method of a NumPy generator, or from a generator that the function makes, raise

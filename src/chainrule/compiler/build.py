@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from chainrule.compiler.tracing.object_kinds import is_constant, is_iterator
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
+from chainrule.compiler.tracing.varying_numbers import Place, VaryingNumber, numbers_of
 from chainrule.errors import AutogradError, CompileError
 from chainrule.interrupts import call_with
 from chainrule.transforms.arguments import title_of
@@ -78,19 +80,27 @@ class Built(NamedTuple):
     inputs: frozenset[int]  # ids of the arrays found by name that the program takes
     reads: list[Found]  # what the call compares
     remarks: tuple[Remark, ...]  # on what has no machine code
+    numbers: list[tuple[Place, Any]]  # the numbers that it serves calls with
+    varying: list[Place]  # the places of those that it leaves open
 
 
 def build(
-    function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None, strict: bool = False
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    backend: str | None,
+    strict: bool = False,
+    varying: Sequence[Place] = (),
 ) -> Built:
     """Trace a call, optimise the program, and generate the function that repeats the call.
 
     If the function changes what the guards check, it must be traced again at each call. If
-    `strict`, remarks are errors.
+    `strict`, remarks are errors. Numbers at the places `varying` are left open, if the function
+    allows it.
     """
     loops: list[Remark] = []  # over the examples of a vmap
     variables: dict[ContextVar[Any], Any] = {REMARKS: loops, STRICT: strict or STRICT.get()}
-    built = call_with(variables, _build, function, args, kwargs, backend)
+    built = call_with(variables, _build, function, args, kwargs, backend, varying)
     if strict and built.remarks:
         more = len(built.remarks) - 1
         rest = f" (and {more} more remarks: without strict, profile() lists them)" if more else ""
@@ -99,9 +109,28 @@ def build(
     return built
 
 
-def _build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
-    call = trace_call(function, args, kwargs)
-    built = _Builder(call, function, backend).build(args, kwargs)
+def _build(
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    backend: str | None,
+    varying: Sequence[Place],
+) -> Built:
+    if varying:
+        with contextlib.suppress(CompileError, TypeError, AttributeError):  # of what is no number
+            return _build_once(function, args, kwargs, backend, varying)
+    return _build_once(function, args, kwargs, backend, ())
+
+
+def _build_once(
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    backend: str | None,
+    varying: Sequence[Place],
+) -> Built:
+    call = trace_call(function, args, kwargs, varying)
+    built = _Builder(call, function, backend).build()
     if any(is_iterator(leaf) for _, leaf in pytree.leaves((args, kwargs))):
         return built._replace(reusable=False)
     if call.changed or not call.search.complete or built.arrays(args, kwargs) is MISS:
@@ -124,16 +153,17 @@ class _Builder:
         self.shared: list[str] = []  # lines that hand results to tensors of the trace still in use
         self.reusable = True
 
-    def build(self, args: Any, kwargs: Any) -> Built:
+    def build(self) -> Built:
         self._check()
         tracked = self._tracked()
         back = self._trace_backward(tracked)
         found = self.call.search.finish()
+        self.trace.numbers.finish()
         if self.trace.errors:
             raise self.trace.errors[0]
         self.reusable = not any(is_iterator(item.value) for item in found)
-        self.guards = Guards(self.call, args, kwargs)
-        signature = signature_of(self.function, self.call, args, kwargs)
+        self.guards = Guards(self.call)
+        signature = signature_of(self.function, self.call)
         template = self._result_source()
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
@@ -158,6 +188,7 @@ class _Builder:
             lines.append(self._node_line(rule, graph, tracked, parts[1].run, kept, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
+        left_open, known = self.trace.numbers.split()
         call, arrays = calls_of(self.guards, inputs, [*lines, *final], name)
         return Built(
             call,
@@ -172,6 +203,8 @@ class _Builder:
             frozenset(id(array) for array, _, _ in self.trace.arrays),
             self.guards.reads,
             self._remarks(parts),
+            [*numbers_of(*self.call.arguments, self.guards.reads), *known],
+            left_open,
         )
 
     def _remarks(self, parts: list[Emitted]) -> tuple[Remark, ...]:
@@ -210,6 +243,7 @@ class _Builder:
         if isinstance(back.graph, AutogradError):
             return back.graph, kept
         plain = [v for _, _, v in self.trace.arrays]  # whose writes nobody notes
+        plain += [number.value for number in self.trace.numbers.inputs.values()]
         given = [v for v in kept if v not in plain]
         graph = RecordedGraph(back.graph, back.forward, constants, given)
         if graph.draws:
@@ -288,6 +322,7 @@ class _Builder:
         rule = CompiledRule(found, graph, run_of, tracked, kept, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}
         plain = {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
+        plain |= {n.value: self.guards.input(n) for n in self.trace.numbers.inputs.values()}
         sources = arrays | plain | saved_outs
         arrays |= {v: f"({name}, {name}.copy())" for v, name in plain.items()}
         edges = "".join(f"{self.guards.edge(c)}, " for c in found.wrt)
@@ -304,7 +339,8 @@ class _Builder:
     def _inputs(self) -> list[str]:
         """Return the variables that hold the inputs of the program."""
         arrays = [self.guards.arrays[id(a)] for a, _, _ in self.trace.arrays]
-        return [*map(self.guards.array, self.captures), *arrays]
+        numbers = map(self.guards.input, self.trace.numbers.inputs.values())
+        return [*map(self.guards.array, self.captures), *arrays, *numbers]
 
     def _output(self, value: Value) -> str:
         self.outputs.append(value)
@@ -312,6 +348,8 @@ class _Builder:
 
     def _leaf_source(self, leaf: Any) -> Any:
         """Return the source of a leaf of the result."""
+        if type(leaf) is VaryingNumber:
+            return _Text(self.guards.number(leaf))
         if isinstance(leaf, Symbol):
             scalar = "" if leaf.shape else "[()]"  # NumPy's functions return scalars
             scalar = ".item()" if leaf.is_number else scalar

@@ -16,6 +16,7 @@ from chainrule.arguments import (
     leaf,
     watched,
 )
+from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.tensor import Tensor, default_dtype
@@ -82,11 +83,17 @@ def tensor(
 
 def _is_borrowed(array: Array, data: Any) -> bool:
     """Tell whether `array_of` returned memory that belongs to `data`."""
+    if isinstance(data, NumberProxy):
+        return False
     return array is data or array is getattr(data, "_array", None) or array.base is not None
 
 
 def array_of(data: Any, dtype: DTypeLike) -> Array:
     """Return `data` as an array, of `dtype` if that is not None; sharing memory if possible."""
+    if isinstance(data, NumberProxy):
+        array = data.as_array()
+        target = _default_for(array.dtype, data) if dtype is None else dtype_of(dtype)
+        return array.astype(target, copy=False)
     if isinstance(data, Tensor):
         check_differentiated(data)
         data = data._array

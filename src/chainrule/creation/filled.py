@@ -19,6 +19,7 @@ from chainrule.arguments import (
     lengths_of,
     plain_number,
 )
+from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation.data import array_of
@@ -153,7 +154,14 @@ def full(
     """
     value = array_of(fill_value, dtype)
     shape = lengths_of((size,))
+    if isinstance(value, ArrayProxy):
+        return leaf(_spread(value, shape), device, requires_grad)
     return leaf(created("full", shape, value.dtype, shape, value), device, requires_grad)
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array of a shape whose elements are all that of an array of shape ()."""
+    return namespace(value).broadcast_to(value, shape).copy()
 
 
 def eye(
@@ -278,7 +286,10 @@ def full_like(
     value = plain_number(fill_value)
     if isinstance(value, complex) and target.kind != "c":
         raise DTypeError(f"value {value} cannot be converted to {target} without overflow")
-    made = namespace(array).full(array.shape, value, dtype=target)
+    if isinstance(value, NumberProxy):
+        made = _spread(value.as_array(target), array.shape)
+    else:
+        made = namespace(array).full(array.shape, value, dtype=target)
     return leaf(made, device, requires_grad)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating, is_one, tensor_of
+from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.inplace import in_place, ufunc_in_place
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
@@ -414,6 +416,8 @@ def power(x: Any, y: Any) -> Any:
             return elementwise.square.apply(x)
         if kind in "fc":
             return elementwise.power.apply(x, exponent=y)
+    if isinstance(y, NumberProxy) and isinstance(y, int):
+        return power(x, index(y))  # a program of products for each exponent
     return elementwise.pow.apply(x, y)
 
 

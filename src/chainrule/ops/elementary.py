@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.operation import inplace_form, operation
@@ -924,7 +925,7 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
         return _clamp(input, low=min, high=max)
     if not _is_number(min) or not _is_number(max):
         return _clamp_to_tensors(input, min, max)
-    low, high = [float(bound) if isinstance(bound, float) else bound for bound in (min, max)]
+    low, high = [as_float(bound) if isinstance(bound, float) else bound for bound in (min, max)]
     if input._array.dtype.kind not in "fc" and (isinstance(low, float) or isinstance(high, float)):
         input = floating(input)
     elif input._array.dtype.kind == "b" and not {type(low), type(high)} <= {bool, type(None)}:

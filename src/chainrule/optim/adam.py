@@ -103,12 +103,12 @@ class Adam(UpdateRule):
         return names if options["amsgrad"] else names[:3]
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        beta1, beta2 = map(float, options["betas"])
+        beta1, beta2 = map(option_value, options["betas"])
         t = advance(state["step"])
         # p -= lr m̂ / (√v̂ + eps), with c, the factor in √v̂ = √v / c, moved out of the quotient.
         c = (1 - beta2**t) ** 0.5
         rate = option_value(options["lr"]) * c / (1 - beta1**t)
-        return beta1, beta2, float(options["eps"]) * c, rate
+        return beta1, beta2, option_value(options["eps"]) * c, rate
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -244,9 +244,9 @@ class Adamax(UpdateRule):
         return ("step", "exp_avg", "exp_inf")
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        beta1, beta2 = map(float, options["betas"])
+        beta1, beta2 = map(option_value, options["betas"])
         rate = option_value(options["lr"]) / (1 - beta1 ** advance(state["step"]))
-        return beta1, beta2, float(options["eps"]), rate
+        return beta1, beta2, option_value(options["eps"]), rate
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -340,8 +340,8 @@ class NAdam(UpdateRule):
         return np.ones(()) if name == "mu_product" else super()._initial(name, p, g, options)
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        beta1, beta2 = map(float, options["betas"])
-        lr, decay = option_value(options["lr"]), float(options["momentum_decay"])
+        beta1, beta2 = map(option_value, options["betas"])
+        lr, decay = option_value(options["lr"]), option_value(options["momentum_decay"])
         t = advance(state["step"])
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (n * decay)) for n in (t, t + 1))
         product = state["mu_product"]
@@ -350,7 +350,7 @@ class NAdam(UpdateRule):
         c = (1 - beta2**t) ** 0.5
         from_gradient = lr * (1 - mu) / (1 - so_far) * c
         from_moment = lr * following / (1 - so_far * following) * c
-        return beta1, beta2, float(options["eps"]) * c, from_gradient, from_moment
+        return beta1, beta2, option_value(options["eps"]) * c, from_gradient, from_moment
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -435,7 +435,7 @@ class RAdam(UpdateRule):
         return ("step", "exp_avg", "exp_avg_sq")
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        beta1, beta2 = map(float, options["betas"])
+        beta1, beta2 = map(option_value, options["betas"])
         step = state["step"]
         t = advance(step)
         xp = namespace(step)
@@ -445,7 +445,7 @@ class RAdam(UpdateRule):
         part = (rho - 4) * (rho - 2) * at_end / ((at_end - 4) * (at_end - 2) * rho)
         rectified = in_dtype_of(xp.sqrt(xp.asarray(part * (1 - beta2**t))) * rate, p)
         # Before a step is rectified, `part` may be negative or infinite: the choice is a `where`.
-        return beta1, beta2, float(options["eps"]), rate, rectified, xp.asarray(rho - 5.0)
+        return beta1, beta2, option_value(options["eps"]), rate, rectified, xp.asarray(rho - 5.0)
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array

@@ -98,7 +98,7 @@ class RMSprop(UpdateRule):
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
         advance(state["step"])
         names = ("alpha", "eps", "momentum")
-        return (option_value(options["lr"]), *(float(options[name]) for name in names))
+        return (option_value(options["lr"]), *(option_value(options[name]) for name in names))
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -203,11 +203,11 @@ class Adagrad(UpdateRule):
     def _initial(self, name: str, p: Array, g: Array, options: Group) -> Array:
         if name == "step":
             return super()._initial(name, p, g, options)
-        return filled_like(p, float(options["initial_accumulator_value"]))
+        return filled_like(p, option_value(options["initial_accumulator_value"]))
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        t, decay = advance(state["step"]), float(options["lr_decay"])
-        return option_value(options["lr"]) / (1 + (t - 1) * decay), float(options["eps"])
+        t, decay = advance(state["step"]), option_value(options["lr_decay"])
+        return option_value(options["lr"]) / (1 + (t - 1) * decay), option_value(options["eps"])
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -292,7 +292,11 @@ class Adadelta(UpdateRule):
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
         advance(state["step"])
-        return option_value(options["lr"]), float(options["rho"]), float(options["eps"])
+        return (
+            option_value(options["lr"]),
+            option_value(options["rho"]),
+            option_value(options["eps"]),
+        )
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array

@@ -119,8 +119,8 @@ class Adafactor(UpdateRule):
         first = float(np.finfo(p.dtype).eps if eps[0] is None else eps[0])
         rate = in_dtype_of(xp.minimum(xp.asarray(lr), xp.asarray(1 / t**0.5)), p)
         scale = xp.maximum(_rms(xp, p), xp.asarray(float(eps[1]), dtype=p.dtype))
-        share = t ** float(options["beta2_decay"])
-        return share, 1 - share, scale, rate, first, float(options["d"])
+        share = t ** option_value(options["beta2_decay"])
+        return share, 1 - share, scale, rate, first, option_value(options["d"])
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
@@ -251,9 +251,9 @@ class Muon(UpdateRule):
         if options["adjust_lr_fn"] == "match_rms_adamw":
             factor = 0.2 * math.sqrt(max(rows, columns))
         a, b, c = map(float, options["ns_coefficients"])
-        momentum, rate = float(options["momentum"]), option_value(options["lr"]) * factor
-        nesterov, steps = bool(options["nesterov"]), float(options["ns_steps"])
-        return rate, momentum, nesterov, a, b, c, float(options["eps"]), steps
+        momentum, rate = option_value(options["momentum"]), option_value(options["lr"]) * factor
+        nesterov, steps = bool(options["nesterov"]), option_value(options["ns_steps"])
+        return rate, momentum, nesterov, a, b, c, option_value(options["eps"]), steps
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array

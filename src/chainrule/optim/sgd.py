@@ -104,7 +104,7 @@ class SGD(UpdateRule):
         lr = option_value(options["lr"])
         if not state:
             return (lr,)
-        momentum, share = float(options["momentum"]), 1 - float(options["dampening"])
+        momentum, share = option_value(options["momentum"]), 1 - option_value(options["dampening"])
         return lr, momentum, share, fresh, bool(options["nesterov"])
 
     def _apply(
@@ -199,15 +199,15 @@ class ASGD(UpdateRule):
         return np.zeros(()) if name == "eta" else super()._initial(name, p, g, options)
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
-        lr, lambd = option_value(options["lr"]), float(options["lambd"])
+        lr, lambd = option_value(options["lr"]), option_value(options["lambd"])
         step, eta, mu = state["step"], state["eta"], state["mu"]
         xp = namespace(step)
         step += 1
         t = state_value(step)
         # Products are copies: in a trace the states themselves are written below.
         current, share = (lr if fresh else state_value(eta)) * 1.0, state_value(mu) * 1.0
-        eta[...] = lr / (1 + lambd * lr * t) ** float(options["alpha"])
-        mu[...] = 1 / xp.maximum(xp.asarray(t - float(options["t0"])), xp.asarray(1.0))
+        eta[...] = lr / (1 + lambd * lr * t) ** option_value(options["alpha"])
+        mu[...] = 1 / xp.maximum(xp.asarray(t - option_value(options["t0"])), xp.asarray(1.0))
         return current, 1 - lambd * current, share
 
     def _apply(

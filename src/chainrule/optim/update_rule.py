@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import NumberProxy, as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
 from chainrule.backend import is_known, namespace
@@ -83,7 +84,10 @@ class UpdateRule(Optimizer, ABC):
     def _update(self, params: list[Tensor], options: Group) -> None:
         written: list[Array] = []
         numbers: tuple[Any, ...] | None = None
-        decay, maximize = float(options.get("weight_decay", 0)), options.get("maximize", False)
+        decay, maximize = (
+            option_value(options.get("weight_decay", 0)),
+            options.get("maximize", False),
+        )
         decoupled = options.get("decoupled_weight_decay", self._DECOUPLED)
         scratches: dict[Any, Array] = {}
         for param in params:
@@ -174,7 +178,7 @@ def option_value(option: Any) -> Any:
     """Return an option as a Python number, or as a symbol if it is a traced tensor."""
     if isinstance(option, Tensor) and not is_known(option._array):
         return option._array
-    return float(option)
+    return as_float(option)
 
 
 def state_value(array: Array) -> Any:
@@ -184,7 +188,7 @@ def state_value(array: Array) -> Any:
 
 def in_dtype_of(number: Any, array: Array) -> Any:
     """Return a number that preserves the dtype of `array` in arithmetic."""
-    if number.__class__ is float or number.__class__ is bool:
+    if number.__class__ is float or number.__class__ is bool or isinstance(number, NumberProxy):
         return number
     return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.numpy.array_class import as_ndarrays
@@ -93,7 +93,7 @@ def _number(t: Tensor) -> Any:
 def values_of(leaf: Any) -> Any:
     """Return the array of a pandas object, Python's float or complex in double precision."""
     if isinstance(leaf, float | complex) and not isinstance(leaf, np.generic):
-        return np.asarray(leaf)
+        return leaf.as_array() if isinstance(leaf, NumberProxy) else np.asarray(leaf)
     return leaf if _pandas_labels(leaf) is None else leaf.to_numpy()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -195,10 +196,10 @@ def test_dropped_programs_leave_nothing_behind() -> None:
 
 
 def test_many_signatures_are_warned_of() -> None:
-    function = cr.compile(lambda x, rate: x * rate)
+    function = cr.compile(lambda x, rate: x * math.sqrt(rate))
     for step in range(15):
         function(cr.ones(2), float(step))
-    words = r"this time since rate is 15\.0, was 14\.0: .*better passed as a tensor"
+    words = r"this time since rate is 15\.0, was 14\.0: pass what changes at each call as a tensor"
     with pytest.warns(UserWarning, match=words):
         function(cr.ones(2), 15.0)
 
@@ -226,7 +227,7 @@ def test_signatures_list_what_changed() -> None:
     power = 3
     assert changes() == ["power is 3, was 2"]
     model.rates[0] = 0.25
-    assert changes() == ["model.rates[0] is 0.25, was 0.5"]
+    assert changes() == ["model.rates[0] is any float, was 0.5"]
     model.rates.append(1.0)
     assert "len(model.rates) is 3, was 2" in changes()
     model.weight.grad = cr.ones(3)

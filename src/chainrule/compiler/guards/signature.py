@@ -16,6 +16,7 @@ from chainrule.backend import ndarray
 from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.run import Traced
+from chainrule.compiler.tracing.varying_numbers import VaryingNumber
 
 _array = SLOTS["_array"]
 
@@ -45,13 +46,13 @@ class Signature(dict[str, str]):
         return found or ["an object that it finds by name is another one of the same kind"]
 
 
-def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: Any) -> Signature:
+def signature_of(function: Callable[..., Any], call: Traced) -> Signature:
     """Return the signature of a traced call."""
     found = Signature()
     captures = {id(c.tensor): c for c in call.captures}
     order = call.trace.order_matters
     seen: set[int] = set()
-    for name, value in argument_names(function, args, kwargs):
+    for name, value in argument_names(function, *call.arguments):
         for path, leaf in pytree.leaves(value):
             capture = captures.get(id(leaf))
             found[name + path] = _describe(leaf, capture, order)
@@ -64,6 +65,10 @@ def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: 
     for item in call.found:
         if item.by_value and (name := _readable_path(item, cells))[:1].isidentifier():
             found[name] = reprlib.repr(item.value)
+    for place, number in call.trace.numbers.places:
+        if place.scope is not None:
+            item = Found(place.scope, place.path, number)
+            found[_readable_path(item, cells)] = _describe(number, None, order)
     found["the grad mode"] = "on" if is_grad_enabled() else "off"
     found["the default dtype"] = str(default_dtype())
     return found
@@ -80,6 +85,8 @@ def _readable_path(item: Found, cells: dict[int, str]) -> str:
 
 def _describe(value: Any, capture: Any, order: bool) -> str:
     """Return the properties of a value that the guards check."""
+    if type(value) is VaryingNumber:
+        return value.description
     if isinstance(value, ndarray):
         strides = f" in memory by {value.strides}" if order else ""
         return f"an array of {value.dtype} {list(value.shape)}{strides}"

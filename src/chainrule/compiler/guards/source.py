@@ -7,6 +7,7 @@ program itself.
 from __future__ import annotations
 
 import itertools
+import re
 import types
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -29,6 +30,7 @@ from chainrule.compiler.tracing.array_reads import never_changes, reads_elements
 from chainrule.compiler.tracing.found import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
+from chainrule.compiler.tracing.varying_numbers import Check, Input, VaryingNumber
 from chainrule.errors import CompileError
 
 MISS: Any = object()
@@ -59,10 +61,16 @@ class _Check(str):
     __slots__ = ()
 
 
+class _Load(str):
+    """A line that reads a number, and the one in its place for the call that was traced."""
+
+    first: str = ""
+
+
 class Guards:
     """Source of the checks of a signature, and of the access to tensors and arrays."""
 
-    def __init__(self, call: Traced, args: Any, kwargs: Any) -> None:
+    def __init__(self, call: Traced) -> None:
         self.trace, self.search, self.contents = call.trace, call.search, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
@@ -89,11 +97,14 @@ class Guards:
         self.arrays: dict[int, str] = {}  # variables of arrays, by id
         self.reads: list[Found] = []  # what is compared
         self._held: dict[int, str] = {}
+        self._numbers: dict[int, str] = {}  # variables of varying numbers, by id
+        self._places = {id(number): place for place, number in call.trace.numbers.places}
         self._modes()
-        self._arguments(args, kwargs)
+        self._arguments(*call.arguments)
         self._reachable(call.found)
         self._captures()
         self._external()
+        self._varying()
 
     def hold(self, value: Any) -> str:
         """Return the name of an object in the namespace of the source."""
@@ -166,6 +177,8 @@ class Guards:
 
     def _leaf(self, path: str, value: Any) -> None:
         """Check a leaf of the arguments."""
+        if type(value) is VaryingNumber:
+            return  # what depends on it is checked later
         if isinstance(value, Tensor):
             name = f"t{len(self.variables)}"
             self.lines.append(f"{name} = {path}")
@@ -285,6 +298,42 @@ class Guards:
             if self.search.computes or reads_elements(places.get(storage, ()), codes, uses):
                 yield storage, array
 
+    def _varying(self) -> None:
+        """Check what the trace knew of numbers that vary, and make inputs of them."""
+        log = self.trace.numbers
+        for check in log.checks:
+            if isinstance(check, Check):
+                text = check.text.format(*map(self.number, check.parts))
+                self.require(f"bool({text}) is {check.result}")
+            else:
+                self._equal(self.number(check), check.value)
+        for each in log.inputs.values():
+            number, dtype = self.number(each.number), self.hold(each.dtype)
+            self.lines.append(f"{self.input(each)} = np.asarray({number}, {dtype})")
+
+    def number(self, number: Any) -> str:
+        """Return the variable that holds a number, computed by a line of its own."""
+        if type(number) is not VaryingNumber:
+            return self.hold(number)
+        if id(number) not in self._numbers:
+            place = self._places.get(id(number))
+            if place is not None:
+                path = f"{'' if place.scope is None else self.hold(place.scope)}{place.path}"
+                text = re.sub(r"^\[(0|1)\]", lambda found: _GIVEN[found[1]], path)
+            else:
+                text = number.text.format(*map(self.number, number.parts))
+            name = self._numbers[id(number)] = f"n{len(self._numbers)}"
+            line = _Load(f"{name} = {text}")
+            self.lines.append(line)
+            if place is not None:
+                line.first = f"{name} = {self.hold(number.value)}"  # it may have been changed since
+                self.require(f"{name}.__class__ is {self.hold(type(number.value))}")
+        return self._numbers[id(number)]
+
+    def input(self, given: Input) -> str:
+        """Return the variable that holds a number as an array of shape ()."""
+        return f"{self._numbers[id(given.number)]}_{given.dtype}"
+
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""
         return self.variables[id(capture.tensor)]
@@ -318,6 +367,9 @@ class Guards:
             self.require(f"{name}._grad is {'' if grad is None else 'not '}None")
 
 
+_GIVEN = {"0": "args", "1": "kwargs"}
+
+
 def hooked(node: Any) -> tuple[int, ...]:
     """Return the ids of the hooks that a backward pass calls at a node."""
     hooks = None if node is None else node.hooks
@@ -337,7 +389,7 @@ def calls_of(
     """
     checks = "\n".join(f"        {line}" for line in _joined(guards.lines))
     body = "\n".join(f"    {line}" for line in lines)
-    missing = "KeyError, AttributeError, IndexError, TypeError, ValueError"
+    missing = "KeyError, AttributeError, IndexError, TypeError, ValueError, ArithmeticError"
     source = (
         f"def call(args, kwargs, only_inputs=False):\n    try:\n{checks}\n"
         f"    except ({missing}):\n        return MISS\n"
@@ -359,7 +411,8 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 def first_call_of(guards: Guards, lines: list[str], name: str) -> Callable[..., Any]:
     """Return the function without checks, for the call that was traced."""
-    access = [line for line in guards.lines if not isinstance(line, _Check)]
+    given = [getattr(line, "first", "") or line for line in guards.lines]
+    access = [line for line in given if not isinstance(line, _Check)]
     body = "\n".join(f"    {line}" for line in [*access, *lines])
     return _define(f"def call(args, kwargs):\n{body}\n", name, guards.scope)
 

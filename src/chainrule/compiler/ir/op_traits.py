@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,14 @@ def is_ufunc(name: str) -> bool:
         return False
     function = resolve(name)
     return isinstance(function, np.ufunc) and function.signature is None
+
+
+def has_loop(name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether a function is a ufunc that can compute with operands of this dtype alone."""
+    if not is_ufunc(name):
+        return False
+    function: Any = resolve(name)
+    return any([form.startswith(dtype.char * function.nin + "->") for form in function.types])
 
 
 def is_elementwise(name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import KERNELS, is_basic_index, numpy_xp
 from chainrule.backend.numpy_namespace import keep_on_tie
@@ -340,6 +341,8 @@ class SymbolNamespace:
     # --- creation and copies ---
 
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Symbol:
+        if isinstance(x, NumberProxy):
+            x = x.as_array(dtype)
         found = as_symbol(x if isinstance(x, Symbol) else np.asarray(x, dtype))
         if dtype is not None and np.dtype(dtype) != found.dtype:
             return self.astype(found, dtype)

@@ -52,6 +52,7 @@ from chainrule.compiler.tracing.object_kinds import (
     module_generators,
     wrapped,
 )
+from chainrule.compiler.tracing.varying_numbers import VaryingNumber
 from chainrule.errors import CompileError
 
 _MAX_FOUND = 20_000
@@ -148,6 +149,8 @@ class ObjectSearch(ABC):
 
     def _visit(self, scope: Any, path: str, value: Any) -> None:
         kind = type(value)
+        if kind is VaryingNumber:
+            return  # the trace notes what depends on it
         if kind in PROXIES:
             self._proxy(scope, path, value)
         elif isinstance(value, PLAIN):

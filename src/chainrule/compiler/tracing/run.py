@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chainrule import pytree
@@ -18,7 +18,9 @@ from chainrule.compiler.tracing.trace import (
     name_inputs,
     ordered_captures,
 )
+from chainrule.compiler.tracing.varying_numbers import Place, Substitution
 from chainrule.errors import CompileError
+from chainrule.interrupts import call_then
 
 
 class Traced(NamedTuple):
@@ -30,6 +32,7 @@ class Traced(NamedTuple):
     captures: list[Capture]  # arguments first
     contents: dict[int, bytes]  # initial content of small external NumPy arrays, by storage
     changed: bool  # whether the call changed containers among its arguments, or such arrays
+    arguments: tuple[Any, Any]  # with varying numbers
 
     @property
     def found(self) -> list[Found]:
@@ -38,8 +41,10 @@ class Traced(NamedTuple):
 
     @property
     def inputs(self) -> list[Value]:
-        """The values of captured tensors and external arrays, in the order of program inputs."""
-        return [c.value for c in self.captures] + [v for _, _, v in self.trace.arrays]
+        """The values of captured tensors, arrays and numbers, in the order of program inputs."""
+        arrays = [v for _, _, v in self.trace.arrays]
+        numbers = [each.value for each in self.trace.numbers.inputs.values()]
+        return [c.value for c in self.captures] + arrays + numbers
 
     @property
     def writes(self) -> list[Write]:
@@ -53,8 +58,10 @@ class Traced(NamedTuple):
         return Program(trace.name, self.inputs, trace.constants, trace.ops, outputs, self.writes)
 
 
-def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
-    """Run a function once on symbols, and return the trace."""
+def trace_call(
+    function: Callable[..., Any], args: Any, kwargs: Any, varying: Sequence[Place] = ()
+) -> Traced:
+    """Run a function once on symbols, and return the trace; numbers at some places may vary."""
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
     contents: dict[int, bytes] = {}
@@ -70,11 +77,19 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
                 contents.setdefault(key, value.tobytes())
 
     search = trace.search = Search(note)
+    given = args, kwargs
+    args, kwargs = trace.numbers.in_arguments(given, varying)
     symbolic = (trace.to_symbols(args), trace.to_symbols(kwargs))
     arguments = (args, kwargs), symbolic
     before = [list(pytree.leaves(part)) for part in arguments]
     search.begin(function, [leaf for _, leaf in pytree.leaves((args, kwargs))])
-    result = trace.searching(trace.run, function, *symbolic[0], **symbolic[1])
+
+    def run() -> Any:
+        substitution.begin()
+        return trace.searching(trace.run, function, *symbolic[0], **symbolic[1])
+
+    substitution = Substitution(trace.numbers, varying)
+    result = call_then(substitution.end, run)
     errors = [*trace.errors, *search.errors]
     if errors:  # the function caught it, and so took another path than it does eagerly
         raise errors[0]
@@ -91,7 +106,8 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     name_inputs(trace, function, args, kwargs, search.found)
     written = any(trace.external[key].tobytes() != before for key, before in contents.items())
     captures = ordered_captures(trace, args, kwargs)
-    return Traced(trace, result, search, captures, contents, changes[0] or written)
+    changed = changes[0] or written or substitution.changed
+    return Traced(trace, result, search, captures, contents, changed, (args, kwargs))
 
 
 def _same_leaves(before: list[tuple[str, Any]], after: Iterable[tuple[str, Any]]) -> bool:

@@ -35,6 +35,7 @@ from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
+from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
 from chainrule.random import draw
@@ -134,6 +135,7 @@ class Trace:
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
         self.search = Search()  # what the function reads
         self.array_uses: dict[int, set[tuple[int, int]]] = {}  # instructions, by storage
+        self.numbers = NumberLog()  # what is done with numbers that vary
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
@@ -164,8 +166,8 @@ class Trace:
 
     def _input(self, array: Any) -> Symbol:
         """Return the symbol of a NumPy array that is an input of the program."""
-        for known, symbol, _ in self.arrays:
-            if known is array:
+        for other, symbol, _ in self.arrays:
+            if other is array:
                 return symbol
         value = Value(array.shape, array.dtype)
         symbol = Symbol(value)
@@ -328,6 +330,7 @@ class Trace:
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Value, ...], type | None]:
         """Record an op; return its results, and the container that the function returns."""
+        args = self.numbers.operands(name, args)
         args = tuple([self._to_values(arg) for arg in args])
         kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         op, container = unreported(self._op, name, args, kwargs)
@@ -364,8 +367,9 @@ class Trace:
             items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
         if isinstance(tree, slice):
-            return slice(plain(tree.start), plain(tree.stop), plain(tree.step))
-        return plain(tree)
+            parts = (tree.start, tree.stop, tree.step)
+            return slice(*[plain(known(part)) for part in parts])
+        return plain(known(tree))
 
     def _annotate(self, op: Op) -> None:
         """Set the user's source location, and name the result after the variable it is bound to."""
@@ -466,6 +470,10 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
             names[id(before)] = f"{capture.value.hint or 'leaf'}_grad"
     for array, _, value in trace.arrays:
         value.hint = names.get(id(array), "")
+    for place, number in trace.numbers.places:
+        names.setdefault(id(number), _identifier(place.path))
+    for number, _, value in trace.numbers.inputs.values():
+        value.hint = names.get(id(number), "")
 
 
 # --- random generators ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import DTypeLike, Operand, cast, floating, one_dim, tensor_of
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move, namespace
@@ -208,7 +209,7 @@ def gumbel_softmax(
     noise = -np.log(drawn).astype(x.dtype, copy=False)
     noise = move(namespace(noise).asarray(noise), device_of(x._array))
     noisy = elementwise.add.apply(x, make(noise, None))
-    weights = softmax(elementwise.divide.apply(noisy, float(tau)), dim)
+    weights = softmax(elementwise.divide.apply(noisy, as_float(tau)), dim)
     if not hard or x.ndim == 0:
         return weights
     constant = weights.detach()
@@ -483,7 +484,7 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
     x = real_floating(input, "softplus")
-    return activations.softplus.apply(x, beta=float(beta), threshold=float(threshold))
+    return activations.softplus.apply(x, beta=as_float(beta), threshold=as_float(threshold))
 
 
 def logsigmoid(input: Operand) -> Tensor:
@@ -617,7 +618,7 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = Fal
     >>> cr.nn.functional.leaky_relu(cr.tensor([-1.0, 3.0]), 0.5)
     tensor([-0.5000,  3.0000])
     """
-    slope = float(negative_slope)
+    slope = as_float(negative_slope)
     return apply_activation(
         lambda x: activations.leaky_relu.apply(x, slope=slope), input, "leaky_relu", inplace
     )
@@ -771,7 +772,7 @@ def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.elu(cr.tensor([-1.0, 3.0]))
     tensor([-0.6321,  3.0000])
     """
-    return _elu_family(input, "elu", float(alpha), 1.0, 1.0, inplace)
+    return _elu_family(input, "elu", as_float(alpha), 1.0, 1.0, inplace)
 
 
 def _elu_family(
@@ -843,7 +844,7 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise ArgumentError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-    alpha = float(alpha)
+    alpha = as_float(alpha)
     return _elu_family(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
 
 
@@ -893,7 +894,7 @@ def hardtanh(
         raise ArgumentError(
             f"hardtanh: min_val cannot be greater than max_val, but got {min_val} and {max_val}"
         )
-    low, high = float(min_val), float(max_val)
+    low, high = as_float(min_val), as_float(max_val)
     return apply_activation(
         lambda x: activations.hardtanh.apply(x, low=low, high=high),
         input,
@@ -973,7 +974,7 @@ def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     tensor([-2.0000,  0.0000,  0.7500])
     """
     x = floating(input)
-    small = elementwise.less_equal.apply(elementwise.abs.apply(x.detach()), float(lambd))
+    small = elementwise.less_equal.apply(elementwise.abs.apply(x.detach()), as_float(lambd))
     return elementwise.masked.apply(x, elementwise.logical_not.apply(small))
 
 
@@ -1011,7 +1012,7 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
             f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
         )
     x = floating(input)
-    near = elementwise.clamp.apply(x, low=-float(lambd), high=float(lambd))
+    near = elementwise.clamp.apply(x, low=-as_float(lambd), high=as_float(lambd))
     return elementwise.subtract.apply(x, near)
 
 
@@ -1041,14 +1042,14 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
     """
 
     def function(x: Tensor) -> Tensor:
-        low = elementwise.less_equal.apply(x.detach(), float(threshold))
+        low = elementwise.less_equal.apply(x.detach(), as_float(threshold))
         kept = elementwise.masked.apply(x, elementwise.logical_not.apply(low))
         if not math.isfinite(value):
-            return where(low, float(value), kept)
+            return where(low, as_float(value), kept)
         if value == 0:
             return kept
         filling = elementwise.multiply.apply(
-            elementwise.astype.apply(low, dtype=x.dtype), float(value)
+            elementwise.astype.apply(low, dtype=x.dtype), as_float(value)
         )
         return elementwise.add.apply(kept, filling)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import Operand, floating, tensor_of
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -94,7 +95,7 @@ def scaled_dot_product_attention(
         )
     if enable_gqa:
         k, v = _shared_heads(q, k), _shared_heads(q, v)
-    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else as_float(scale)
     scores = ops.matmul(ops.multiply(q, factor), ops.swapaxes(k, -1, -2))
     scores, fully_masked = _apply_mask(scores, attn_mask, is_causal)
     weights = ops.softmax(scores, -1)

@@ -12,6 +12,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, is_array, is_known, promoted
 from chainrule.errors import ArgumentError, ShapeError
@@ -237,7 +238,7 @@ def smooth_l1_loss(
     difference = ops.subtract(x, y)
     if beta == 0:
         return reduce_losses(ops.abs(difference), "smooth_l1_loss", reduction)
-    losses = losses_primitives.huber.apply(difference, delta=float(beta))
+    losses = losses_primitives.huber.apply(difference, delta=as_float(beta))
     return reduce_losses(
         losses if beta == 1 else ops.divide(losses, beta), "smooth_l1_loss", reduction
     )
@@ -289,7 +290,7 @@ def huber_loss(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
     x, y = pair_checked("huber_loss", input, target, stacklevel=3)
-    losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=float(delta))
+    losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=as_float(delta))
     return reduce_weighted(losses, weight, "huber_loss", reduction, by_weights=False)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
@@ -69,7 +70,7 @@ def hinge_embedding_loss(
     tensor([0.5000, 0.7500])
     """
     x, y = pair(input, target)
-    far = ops.clamp(ops.subtract(float(margin), x), min=0)
+    far = ops.clamp(ops.subtract(as_float(margin), x), min=0)
     near = elementwise.masked.apply(x, elementwise.not_equal.apply(y.detach(), -1.0))
     far = elementwise.masked.apply(far, elementwise.not_equal.apply(y.detach(), 1.0))
     return reduce_losses(ops.add(near, far), "hinge_embedding_loss", reduction)
@@ -128,7 +129,7 @@ def margin_ranking_loss(
             f"target: {list(sign.shape)}"
         )
     gap = ops.multiply(sign, ops.subtract(first, second))
-    losses = ops.clamp(ops.subtract(float(margin), gap), min=0)
+    losses = ops.clamp(ops.subtract(as_float(margin), gap), min=0)
     return reduce_losses(losses, "margin_ranking_loss", reduction)
 
 
@@ -318,7 +319,7 @@ def _triplet(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    losses = ops.clamp(ops.add(ops.subtract(near, far), float(margin)), min=0)
+    losses = ops.clamp(ops.add(ops.subtract(near, far), as_float(margin)), min=0)
     return reduce_losses(losses, name, reduction)
 
 
@@ -389,7 +390,7 @@ def multi_margin_loss(
     _check_labels(name, numbers, count, "target out of range")
     key = ops.unsqueeze(tensor_of(numbers), -1)
     right = ops.gather(x, -1, key)
-    excess = ops.relu(ops.add(ops.subtract(x, right), float(margin)))
+    excess = ops.relu(ops.add(ops.subtract(x, right), as_float(margin)))
     others = np.arange(count) != numbers[..., None]
     excess = elementwise.masked.apply(excess if p == 1 else ops.square(excess), others)
     losses = ops.reshape(ops.divide(ops.sum(excess, -1), count), classes.shape)

@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, whole_number
+from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
@@ -39,7 +40,7 @@ def standardize_with_variance(
 def standardize(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     """Return `x` with mean 0 and variance 1 along `dims`."""
     return cast(
-        normalisation.standardize.apply(widen_half(x), axis=dims, eps=float(eps))[0], x.dtype
+        normalisation.standardize.apply(widen_half(x), axis=dims, eps=as_float(eps))[0], x.dtype
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import here
 from chainrule.autograd.remarks import Remark, note, tell
@@ -181,7 +182,9 @@ def data_of(level: Level, x: Any) -> Array:
     kind = x.__class__
     if kind is BatchedArray and x.level is level:
         return x.data
-    return (x if kind is np.ndarray or is_array(x) else np.asarray(x))[None]
+    if not (kind is np.ndarray or is_array(x)):
+        x = x.as_array() if isinstance(x, NumberProxy) else np.asarray(x)
+    return x[None]
 
 
 def align_ranks(level: Level, *arrays: Any) -> list[Array]:

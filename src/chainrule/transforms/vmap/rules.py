@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.backend import KERNELS, numpy_xp
 from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
@@ -359,7 +360,9 @@ def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
 
 @rule("asarray", "array", "ascontiguousarray")
 def _as_batched(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = None) -> Any:
-    if isinstance(x, int):
+    if isinstance(x, NumberProxy):
+        x = x.as_array(dtype)
+    elif isinstance(x, int):
         x = np.asarray(x, dtype)  # raises if it is out of range
     data = data_of(level, x)
     if dtype is not None and np.dtype(dtype) != data.dtype:
