@@ -2,10 +2,13 @@
 
 import gc
 import os
+import pathlib
 import signal
 
 import hypothesis
 import pytest
+
+from helpers.same_without_peers import Notes, leave_out
 
 # pytest-xdist runs one worker for each core. If each of them also started BLAS threads for each
 # core, these would wait for one another: on two cores the tutorials then take 84 s instead of 6.
@@ -23,6 +26,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI", "").lower() not in ("", "0", "false"):
     hypothesis.settings.load_profile("ci")
+
+
+# Set by dev.py in CI, which runs the tests twice: see the module.
+NOTED, LEFT_OUT = (os.environ.get(f"CHAINRULE_TESTS_{name}") for name in ("NOTED", "LEFT_OUT"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if NOTED:
+        config.pluginmanager.register(Notes(pathlib.Path(NOTED)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if LEFT_OUT:
+        config.hook.pytest_deselected(items=leave_out(pathlib.Path(LEFT_OUT), items))
 
 
 def pytest_collection_finish() -> None:
