@@ -177,7 +177,8 @@ def test_vmap() -> None:
 
 def test_objectives_may_return_a_data_array() -> None:
     xarray = pytest.importorskip("xarray")
-    t = xarray.DataArray(RNG.normal(size=(2, 3)), dims=("station", "hour"), coords={"hour": range(3)})
+    values, hours = RNG.normal(size=(2, 3)), {"hour": range(3)}
+    t = xarray.DataArray(values, dims=("station", "hour"), coords=hours)
 
     def misfit(p: Any, t: Any) -> Any:
         return ((t - p["mean"] - p["slope"] * t.hour) ** 2).mean()
