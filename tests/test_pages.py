@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.util
 import io
 import re
 import warnings
@@ -104,3 +105,19 @@ def test_every_page_has_a_title_and_a_kernel(page: str) -> None:
     assert len(re.findall(r"^# .+", _BLOCK.sub("", content), re.M)) == 1
     if "{code-cell}" in content:
         assert content.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
+
+
+def test_outputs_on_the_site_are_tidy() -> None:
+    pytest.importorskip("docutils")
+    path = DOCS / "cell_outputs.py"
+    spec = importlib.util.spec_from_file_location("cell_outputs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    source = "    t1 = np.exp(x)" + 60 * " " + "# f8[3]\n"
+    assert module.tidy(source) == source
+    message = "  f (/tmp/ipykernel_12/345.py:1) " + 20 * "returns " + "None"
+    first, second, third = module.tidy(message).splitlines()
+    assert first.startswith("  f (cell:1) returns")
+    assert (len(first) <= module.WIDTH, second[:9], third) == (True, "  returns", "  None")
