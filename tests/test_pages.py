@@ -22,7 +22,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDERS = ("tutorials", "how-to", "explanations", "coming-from")
 PAGES = sorted(str(page.relative_to(DOCS)) for f in FOLDERS for page in (DOCS / f).glob("*.md"))
-PEERS = {"PyTorch": "torch", "JAX": "jax", "HIPS autograd": "autograd"}
+PEERS = {"PyTorch": "torch", "JAX": "jax", "HIPS autograd": "autograd.numpy"}
 
 _BLOCK = re.compile(r"^```(?P<kind>.*)\n(?P<text>(?:.*\n)*?)```$", re.M)
 _OPTION = re.compile(r":(\w+): *(.*)\n")
@@ -117,7 +117,8 @@ def test_outputs_on_the_site_are_tidy() -> None:
     spec.loader.exec_module(module)
     source = "    t1 = np.exp(x)" + 60 * " " + "# f8[3]\n"
     assert module.tidy(source) == source
-    message = "  f (/tmp/ipykernel_12/345.py:1) " + 20 * "returns " + "None"
-    first, second, third = module.tidy(message).splitlines()
+    message = "  f (/tmp/ipykernel_12/345.py:1) " + 15 * "returns " + "None"
+    first, second = module.tidy(message).splitlines()
     assert first.startswith("  f (cell:1) returns")
-    assert (len(first) <= module.WIDTH, second[:9], third) == (True, "  returns", "  None")
+    assert len(first) <= module.WIDTH
+    assert second.startswith("  returns")
