@@ -32,6 +32,7 @@ class InnerTrace(Trace):
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
         self.search, self.array_uses = outer.search, outer.array_uses
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
+        self.caller = outer.caller
         self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}

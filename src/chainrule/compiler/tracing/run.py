@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from chainrule import pytree
+from chainrule.autograd.location import user_frame
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
 from chainrule.compiler.tracing.discovery import Search
@@ -57,6 +59,7 @@ def trace_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     """Run a function once on symbols, and return the trace."""
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
+    trace.caller = id(user_frame(sys._getframe()))
     contents: dict[int, bytes] = {}
     generators = GeneratorStates([leaf for _, leaf in pytree.leaves((args, kwargs))])
 
