@@ -153,6 +153,13 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 Children = list[tuple[str, Any]]
 
 
+def without_labels(node: Any) -> Any:
+    """Return the array of a `DataArray` or another registered container of one leaf."""
+    if node_type(node) is not None and len(parts := list(leaves(node))) == 1:
+        return parts[0][1]
+    return node
+
+
 def fold(
     node: Any, leaf: Callable[[Any], Any], build: Callable[[Any, Children, list[Any]], Any]
 ) -> Any:

@@ -101,6 +101,30 @@ def test_views_that_were_written_to_are_exported_as_they_end(tmp_path: pathlib.P
     )
 
 
+def test_the_derivative_of_a_determinant_is_spelled_in_numpy(tmp_path: pathlib.Path) -> None:
+    def slope(x: Any) -> Any:
+        return cr.grad(lambda x: np.linalg.slogdet(x @ x.T + 1.0)[1])(x)
+
+    rng = np.random.default_rng(0)
+    file = cr.export(slope, tmp_path / "slope.py", rng.normal(size=(3, 3)))
+    assert "np.linalg.inv(" in file.read_text(encoding="utf-8")
+    x = rng.normal(size=(5, 5))
+    np.testing.assert_allclose(without_chainrule(file, "slope", x), slope(x), rtol=1e-9)
+
+
+def test_names_are_those_of_the_function_not_of_the_caller(tmp_path: pathlib.Path) -> None:
+    def cubes(x: Any) -> Any:
+        return (x**3).sum()
+
+    first = cr.export(cr.grad(cubes), tmp_path / "first.py", np.ones(3))
+    second = cr.export(cr.grad(cubes), tmp_path / "second.py", np.ones(3))
+    assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
+    compiled = cr.compile(cr.grad(cubes), backend="numpy")
+    some_result = compiled(np.ones(3))
+    assert len(some_result) == 3
+    assert "some_result" not in compiled.source
+
+
 def test_a_module_updates_its_parameters(tmp_path: pathlib.Path) -> None:
     count = cr.zeros(1)
 

@@ -175,6 +175,27 @@ def test_vmap() -> None:
     np.testing.assert_allclose(slopes, [1.6, 0.0], atol=1e-3)  # free, and held
 
 
+def test_objectives_may_return_a_data_array() -> None:
+    xarray = pytest.importorskip("xarray")
+    values, hours = RNG.normal(size=(2, 3)), {"hour": range(3)}
+    t = xarray.DataArray(values, dims=("station", "hour"), coords=hours)
+
+    def misfit(p: Any, t: Any) -> Any:
+        return ((t - p["mean"] - p["slope"] * t.hour) ** 2).mean()
+
+    def mean(t: Any) -> Any:
+        return optimize.minimize(misfit, {"mean": 0.0, "slope": 0.0}, t).x["mean"]
+
+    def polyfit(values: Any) -> Any:
+        return np.polyfit([0, 1, 2, 0, 1, 2], values.ravel(), 1)[1]
+
+    np.testing.assert_allclose(mean(t), polyfit(t.values), atol=1e-6)
+    influence = cr.grad(mean)(t)
+    assert influence.dims == t.dims
+    units = np.eye(6).reshape(6, 2, 3)
+    np.testing.assert_allclose(influence.values.ravel(), [*map(polyfit, units)], atol=1e-6)
+
+
 # --- bounds and constraints -----------------------------------------------------------------------
 
 

@@ -163,8 +163,7 @@ def scalar_cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
     out, _ = split_aux(title, function, call.result, has_aux)
-    if pytree.node_type(out) is not None and len(parts := list(pytree.leaves(out))) == 1:
-        out = parts[0][1]  # of an object with labels
+    out = pytree.without_labels(out)
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
         got = f"a {type(out).__name__}"
         mend = "Reduce it, with sum() or mean(), or take jacobian() or vjp() of the function"

@@ -14,6 +14,7 @@ import itertools
 import logging
 import signal
 import sys
+import time
 import types
 from collections import UserList, deque
 from collections.abc import Iterator
@@ -701,6 +702,36 @@ def test_logs_are_not_read() -> None:
     for _ in range(2):
         compiled(cr.ones(2))
     assert len(compiled.signatures) == 1
+
+
+@pytest.mark.no_verify("each eager run would print")
+@pytest.mark.parametrize("where", ["method", "attribute"])
+def test_prints_are_not_read(where: str) -> None:
+    """A notebook writes through functions of Python, which look at clocks and threads."""
+    written: list[tuple[str, float]] = []
+
+    def write(text: str) -> int:
+        written.append((text, time.perf_counter()))
+        return len(text)
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            return write(text)
+
+    stream = Stream() if where == "method" else io.StringIO()
+    if where == "attribute":
+        stream = types.SimpleNamespace(write=write, flush=lambda: None)  # type: ignore[assignment]
+
+    def function(x: Any) -> Any:
+        print("traced")
+        return x * 2
+
+    compiled = cr.compile(function, backend="numpy")
+    with contextlib.redirect_stdout(stream):
+        for _ in range(3):
+            compiled(cr.ones(2))
+    assert len(compiled.signatures) == 1
+    assert [text for text, _ in written] == ["traced", "\n"]
 
 
 def test_names_in_formats() -> None:

@@ -33,6 +33,7 @@ class InnerTrace(Trace):
         self.search, self.array_uses = outer.search, outer.array_uses
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
         self.numbers = outer.numbers
+        self.caller = outer.caller
         self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}

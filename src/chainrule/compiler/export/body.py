@@ -47,6 +47,10 @@ Dim = tuple[int, int]
 """A dimension of the arguments: the number of the array, and of its axis."""
 
 
+IN_NUMPY = {"kernels.inverses": "np.linalg.inv"}
+"""Kernels by what a module calls in their place, which raises where they return infinities."""
+
+
 class Symbolic(NamedTuple):
     """A body for arguments of any sizes, as text with formulas of these."""
 
@@ -70,6 +74,8 @@ class Body:
         self._check()
         outputs = [self._value(leaf) for _, leaf in pytree.leaves(call.result) if _is_array(leaf)]
         self.program = optimize(call.program(outputs))
+        for op in every_op(self.program.ops):
+            op.function = IN_NUMPY.get(op.function, op.function)
         self.inputs = {id(a): v for a, _, v in self.trace.arrays}
         self.inputs |= {key: c.value for key, c in self.trace.captures.items()}
         self.source = Source(self.program, self._parameter_names(), any_size)

@@ -28,15 +28,20 @@ class _Reporter:
         if outer is not None:
             self.receivers[:0] = outer.receivers
         self.callbacks: set[Any] = outer.callbacks if outer else _callbacks()
+        self.printing: set[Any] = outer.printing if outer else _printing()
         self.unrelated: int = outer.unrelated if outer else self.count_unrelated(sys._getframe())
         self.imported: Any = None  # the specification of a module that is being imported
 
     def count_unrelated(self, frame: FrameType | None) -> int:
-        """Return the number of frames that Python runs at any time, whatever the program does."""
+        """Return the number of frames that the program does not depend on.
+
+        Python runs callbacks at any time, whatever the program does, and prints return nothing.
+        """
         count = 0
         while frame is not None:
             code = frame.f_code
-            count += code.co_name == "__del__" or (code in self.callbacks and _is_callback(frame))
+            count += code.co_name == "__del__" or code in self.printing
+            count += code in self.callbacks and _is_callback(frame)
             frame = frame.f_back
         return count
 
@@ -73,6 +78,13 @@ def _callbacks() -> set[Any]:
     functions += [getattr(function, "func", None) for function in functions]  # of a partial
     functions += [type(function).__call__ for function in functions if callable(function)]
     return {getattr(function, "__code__", None) for function in functions}
+
+
+def _printing() -> set[Any]:
+    """Return the code with which streams in the place of Python's, as in notebooks, write."""
+    streams = sys.stdout, sys.stderr
+    methods = [getattr(stream, name, None) for stream in streams for name in ("write", "flush")]
+    return {getattr(method, "__code__", None) for method in methods}
 
 
 def _is_callback(frame: FrameType) -> bool:

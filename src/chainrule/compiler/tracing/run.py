@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chainrule import pytree
+from chainrule.autograd.location import user_frame
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
 from chainrule.compiler.tracing.discovery import Search
@@ -64,6 +66,7 @@ def trace_call(
     """Run a function once on symbols, and return the trace; numbers at some places may vary."""
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
+    trace.caller = id(user_frame(sys._getframe()))
     contents: dict[int, bytes] = {}
     generators = GeneratorStates([leaf for _, leaf in pytree.leaves((args, kwargs))])
 

@@ -130,6 +130,7 @@ class Trace:
         self.masks: list[tuple[Any, Any]] = []  # masks that were read, and their content
         self.memory_uses: set[str] = set()  # see `order_matters`
         self.naming = True  # whether values are named after the user's variables
+        self.caller: int | None = None  # id of the frame that called, whose variables don't count
         self.errors: list[CompileError] = []  # also those that the function caught
         self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
@@ -379,7 +380,7 @@ class Trace:
         op.location = locate(frame.f_code, frame.f_lasti)
         name = _assigned_name(frame.f_code, frame.f_lasti)
         instruction = (id(frame), frame.f_lasti)
-        if name is None or not name.isidentifier() or not self.naming:
+        if name is None or not name.isidentifier() or not self.naming or id(frame) == self.caller:
             return
         if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
             for value in self._hinted[1]:

@@ -20,7 +20,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import ndarray
-from chainrule.compiler.verify.state import PLAIN, Snapshot, State
+from chainrule.compiler.verify.state import PLAIN, Snapshot, State, step_to
 from chainrule.errors import FreedGraphError
 from chainrule.interrupts import ERRSTATE, call_then, call_with, errstate, ignore_all
 
@@ -140,6 +140,8 @@ def _flat(state: State, name: str, tree: Any) -> Iterator[tuple[str, Any]]:
     parts = pytree.children(tree)
     if parts is not None:
         yield f"{name}.__class__", type(tree)
+        if isinstance(tree, dict) and len(tree) == len(parts):
+            parts = [(step_to(i, key), tree[key]) for i, key in enumerate(tree)]
         for step, part in parts:
             yield from _flat(state, name + step, part)
     elif isinstance(tree, set | frozenset):
@@ -266,7 +268,8 @@ def _allow(
         return
     for name, want in eager.items():
         got: Any = perturbed.get(name)
-        if isinstance(want, _NUMERIC) and np.shape(got) == np.shape(want):
+        numeric = isinstance(want, _NUMERIC) and isinstance(got, _NUMERIC)
+        if numeric and np.shape(got) == np.shape(want):
             change = _change(np.asarray(got), np.asarray(want)) * _SENSITIVITY_FACTOR
             allowed[name] = np.maximum(allowed.get(name, 0.0), change)
 

@@ -54,6 +54,11 @@ class Snapshot(NamedTuple):
     memory: list[tuple[Any, Any]]
 
 
+def step_to(position: int, key: Any) -> str:
+    """Return the text that leads to an item of a dict: the same before and after writes."""
+    return f"[Tensor {position}]" if isinstance(key, Tensor) else f"[{key!r}]"
+
+
 class State:
     """Everything that a function can reach through its code and arguments, and that can change.
 
@@ -154,7 +159,8 @@ class State:
                 self.restorable = False
             self._places.append(_Place(name, lambda: kind(value), lambda old: _refill(value, old)))
         if isinstance(value, dict):
-            self._queue += [(f"{name}[{key!r}]", part) for key, part in list(value.items())]
+            items = list(value.items())
+            self._queue += [(name + step_to(i, key), v) for i, (key, v) in enumerate(items)]
         elif not (len(value) > _MAX_ITEMWISE and all(isinstance(v, PLAIN) for v in value)):
             self._queue += [(f"{name}[{i}]", part) for i, part in enumerate(value)]
 

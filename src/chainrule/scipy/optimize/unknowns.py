@@ -113,6 +113,7 @@ def as_args(args: Any) -> tuple[Any, ...]:
 
 def scalar(title: str, function: Any, value: Any) -> Any:
     """Return the value of an objective, checked: one real number, computed by what is recorded."""
+    value = pytree.without_labels(value)
     if isinstance(value, Tensor):
         if value.numel() != 1 or value.dtype.kind not in "fiub":
             raise ArgumentError(
