@@ -83,6 +83,7 @@ _LATER = {
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.sparse": "sparse_coo_tensor",
+        "chainrule.visualization.derivation_steps": "derivation",
         "chainrule.visualization.graph_view": "graph",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d

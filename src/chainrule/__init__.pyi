@@ -633,6 +633,7 @@ from chainrule.transforms.products import linearize as linearize
 from chainrule.transforms.products import stop_gradient as stop_gradient
 from chainrule.transforms.products import vjp as vjp
 from chainrule.transforms.vmap.vmap import vmap as vmap
+from chainrule.visualization.derivation_steps import derivation as derivation
 from chainrule.visualization.graph_view import graph as graph
 
 __version__: str

@@ -64,6 +64,7 @@ class Vertex:
     is_output: bool = False
     notes: list[str] = field(default_factory=list)
     seq: int = 0
+    key: int = 0  # the identity of a constant's array, while it is kept
 
     @property
     def nbytes(self) -> int:
@@ -257,6 +258,7 @@ class _Reader:
         if key not in self.constants:
             vertex = Vertex("constant", name or "constant", name=name)
             vertex.types = [(tuple(array.shape), array.dtype)]
+            vertex.key = key
             self.constants[key] = vertex
             self.others.append(vertex)
         return Source(self.constants[key], 0)
