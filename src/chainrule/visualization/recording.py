@@ -41,7 +41,8 @@ class SavedArray(NamedTuple):
     name: str
     key: int  # the same for all arrays that share memory
     nbytes: int
-    is_leaf: bool  # memory of a leaf or of an output, which lives anyway
+    lives_anyway: bool  # memory of a leaf or of an output
+    origin: int | None = None  # the position of an operand, ~i of result i
 
 
 @dataclass(eq=False, slots=True)
@@ -193,7 +194,10 @@ class _Reader:
         is_free = getattr(node, "saved", ()) is None or (
             isinstance(node, FunctionNode) and node.ctx._saved is None
         )
-        vertex.saved = None if is_free else [self._saved(*pair) for pair in arrays.items()]
+        origins = _origins(node)
+        vertex.saved = (
+            None if is_free else [self._saved(n, a, origins.get(n)) for n, a in arrays.items()]
+        )
         if is_free:
             vertex.notes.append("its saved values were freed by a backward pass")
         if isinstance(node, HookedNode) and not is_free:
@@ -227,9 +231,9 @@ class _Reader:
                 vertex.grad_norm = norm(tensor._grad)
         return vertex
 
-    def _saved(self, name: str, array: Any) -> SavedArray:
+    def _saved(self, name: str, array: Any, origin: int | None) -> SavedArray:
         key = _key(array)
-        return SavedArray(name, key, nbytes_of(array), key in self.known)
+        return SavedArray(name, key, nbytes_of(array), key in self.known, origin)
 
     def _operands(self, node: Node, arrays: dict[str, Any]) -> Iterator[Source | str]:
         names = operand_names(node)
@@ -289,6 +293,12 @@ def operand_names(node: Node) -> tuple[str, ...]:
     if isinstance(node, PrimitiveNode):
         return node.plan.primitive.inputs
     return tuple(node.ctx._names) if isinstance(node, FunctionNode) else ()
+
+
+def _origins(node: Node) -> dict[str, int | None]:
+    if isinstance(node, PrimitiveNode):
+        return dict(zip(node.plan.saves, node.plan.origins, strict=True))
+    return {name: position for position, name in enumerate(operand_names(node))}
 
 
 def saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:

@@ -59,11 +59,8 @@ class Arrangement:
 
 def arrange(recording: Recording, naming: Naming) -> Arrangement:
     """Group the operations of a graph, and fold repeated stretches."""
-    operations = recording.operations
-    paths = _paths(operations, naming)
-    items = _nested(operations, paths, 0)
-    folding = _Folding()
-    root = Group("", "module", folding.fold(items))
+    root, folding = groups_of(recording, naming), _Folding()
+    root.items = folding.fold(root.items)
     same = {v: v for v in recording.vertices} | folding.shown
     shown = {v: _final(same, v) for v in recording.vertices}
     _merge_inputs(recording, shown)
@@ -75,6 +72,15 @@ def arrange(recording: Recording, naming: Naming) -> Arrangement:
     arrangement = Arrangement(root, shown, copies)
     _place_inputs(arrangement, [v for v in recording.vertices if v.kind not in _COMPUTED])
     return arrangement
+
+
+def groups_of(recording: Recording, naming: Naming) -> Group:
+    """Return the operations of a graph in the groups that they are in, nothing folded."""
+    operations = recording.operations
+    items = _nested(operations, _paths(operations, naming), 0)
+    while len(items) == 1 and isinstance(items[0], Group) and items[0].kind == "function":
+        items = items[0].items  # a frame around everything
+    return Group("", "module", items)
 
 
 _COMPUTED = ("operation", "function")
@@ -94,7 +100,6 @@ _Path = tuple[tuple[str, str, Any], ...]  # title, kind and identity of each gro
 def _paths(operations: Sequence[Vertex], naming: Naming) -> list[_Path]:
     """Return the groups that each operation is in."""
     owners = _owners(operations, naming)
-    main = max((v.code for v in operations if v.code), key=_is_top_level, default=None)
     paths: list[_Path] = []
     run = 0
     before: Vertex | None = None
@@ -107,7 +112,7 @@ def _paths(operations: Sequence[Vertex], naming: Naming) -> list[_Path]:
             continue
         found: list[tuple[str, str, Any]] = []
         code = vertex.code
-        if code is not None and code is not main and not _is_top_level(code):
+        if code is not None and not _is_top_level(code):
             found.append((f"{_function_name(code)}()", "function", code))
         found.append(("", "call", run))
         paths.append(tuple(found))
@@ -197,11 +202,15 @@ def _nested(operations: Sequence[Vertex], paths: Sequence[_Path], depth: int) ->
             title = callee(operations[indices[0]]) if len(indices) > 1 else ""
         if not title or (len(indices) == 1 and kind != "module"):
             items += inner
-        elif len(inner) == 1 and isinstance(inner[0], Group) and inner[0].kind == "call":
+        elif kind == "module" and isinstance(inner[0], Group) and _is_one_call(inner):
             items.append(Group(title, kind, inner[0].items))
         else:
             items.append(Group(title, kind, inner))
     return items
+
+
+def _is_one_call(items: Sequence[Item]) -> bool:
+    return len(items) == 1 and isinstance(items[0], Group) and items[0].kind == "call"
 
 
 def callee(vertex: Vertex) -> str:

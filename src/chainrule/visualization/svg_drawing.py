@@ -91,7 +91,7 @@ def tooltip(vertex: Vertex, copies: int = 1) -> str:
     if vertex.settings:
         lines.append(vertex.settings)
     for array in vertex.saved if vertex.saved is not None and vertex.kind != "closed" else ():
-        shared = ", which lives anyway" if array.is_leaf else ""
+        shared = ", which lives anyway" if array.lives_anyway else ""
         lines.append(f"keeps {array.name}: {bytes_text(array.nbytes)}{shared}")
     if vertex.grad_norm is not None:
         lines.append(f"norm of the gradient: {vertex.grad_norm:.6g}")
