@@ -85,6 +85,7 @@ _LATER = {
         "chainrule.sparse": "sparse_coo_tensor",
         "chainrule.visualization.derivation_steps": "derivation",
         "chainrule.visualization.graph_view": "graph",
+        "chainrule.visualization.heat_map": "heatmap",
         "chainrule.visualization.layer_summary": "summary",
         "chainrule.visualization.memory_report": "saved_report",
         "chainrule.nn.functional": """

@@ -635,6 +635,7 @@ from chainrule.transforms.products import vjp as vjp
 from chainrule.transforms.vmap.vmap import vmap as vmap
 from chainrule.visualization.derivation_steps import derivation as derivation
 from chainrule.visualization.graph_view import graph as graph
+from chainrule.visualization.heat_map import heatmap as heatmap
 from chainrule.visualization.layer_summary import summary as summary
 from chainrule.visualization.memory_report import saved_report as saved_report
 

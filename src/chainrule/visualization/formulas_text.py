@@ -121,6 +121,11 @@ class _Latex:
                 return escaped(f"{value!r}"), 9
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"-{self._within(operand, 2)}", 1
+            case ast.BinOp(left=ast.Name(id=name), op=ast.Div(), right=right) if name.startswith(
+                GRADIENT
+            ):
+                found = derivative(self.root, name[len(GRADIENT) :])
+                return rf"\frac{{1}}{{{self.of(right)[0]}}} \cdot {found}", 2
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 return rf"\frac{{{self.of(left)[0]}}}{{{self.of(right)[0]}}}", 4
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -147,7 +152,7 @@ class _Latex:
         head = f"\\{name}" if name in _FUNCTIONS else rf"\operatorname{{{escaped(name)}}}"
         parts = [self.of(argument)[0] for argument in arguments]
         parts += [
-            rf"\mathrm{{{escaped(k.arg or '')}}}={escaped(ast.unparse(k.value))}" for k in keywords
+            rf"\mathrm{{{escaped(k.arg or '')}={escaped(ast.unparse(k.value))}}}" for k in keywords
         ]
         return rf"{head}\left({', '.join(parts)}\right)"
 

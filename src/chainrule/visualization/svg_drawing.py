@@ -375,12 +375,22 @@ _DARK = """--cr-paper: #131a22; --cr-ink: #e6ebf1; --cr-muted: #a3afbd; --cr-lin
   --cr-module: #6b9bd814; --cr-repeat: #e09a4a14; --cr-repeat-border: #e09a4a;
   --cr-output: #43381a; --cr-output-border: #dcb04a;"""
 
+LIGHT_PAGES = ['[data-theme="light"]', '[data-jp-theme-light="true"]']
+DARK_PAGES = ['[data-theme="dark"]', '[data-jp-theme-light="false"]']
+"""Elements around parts of a page that are light or dark whatever the system prefers."""
+
+
+def within(pages: list[str], selector: str) -> str:
+    """Return the CSS selector of an element within any of some others."""
+    return ", ".join(f"{page} {selector}" for page in pages)
+
+
 STYLE = f"""
 .cr-graph {{ {_LIGHT} color-scheme: light dark;
   font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }}
 @media (prefers-color-scheme: dark) {{ .cr-graph {{ {_DARK} }} }}
-[data-theme="light"] .cr-graph {{ {_LIGHT} }}
-[data-theme="dark"] .cr-graph {{ {_DARK} }}
+{within(LIGHT_PAGES, ".cr-graph")} {{ {_LIGHT} }}
+{within(DARK_PAGES, ".cr-graph")} {{ {_DARK} }}
 .cr-graph .cr-node rect {{ fill: var(--cr-node); stroke: var(--cr-border); stroke-width: 1.3; }}
 .cr-graph .cr-leaf rect {{ fill: var(--cr-leaf); stroke: var(--cr-leaf-border); }}
 .cr-graph .cr-constant rect, .cr-graph .cr-tensor rect
