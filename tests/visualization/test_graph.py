@@ -194,6 +194,20 @@ def test_a_graph_keeps_no_arrays():
     assert "exp" in graph.to_svg()
 
 
+def test_the_locals_of_the_caller_stay():
+    x = cr.ones(3, requires_grad=True)
+    mine = locals()
+    cr.graph(x.exp())
+    assert mine["x"] is x
+
+
+def test_modules_without_parameters_yet_are_passed_by():
+    lazy = cr.nn.LazyLinear(3)
+    x = cr.ones(2, 4, requires_grad=True)
+    assert "x" in boxes(cr.graph(x.exp()))
+    assert "lazy.weight" in str(cr.graph(lazy(x).sum()))
+
+
 def test_operations_show_their_lines():
     x = cr.ones(3, requires_grad=True)
     y = x.exp()

@@ -57,6 +57,11 @@ def test_tensors_of_a_running_transform_show_as_text():
     assert "<pre>" in seen[0]
 
 
+def test_parameters_are_named_so():
+    assert "<b>Parameter</b> 2" in cr.nn.Parameter(cr.ones(2))._repr_html_()
+    assert "<pre>" in cr.nn.LazyLinear(3).weight._repr_html_()
+
+
 def test_text_of_the_user_is_escaped(monkeypatch):
     monkeypatch.setattr(notebook.linecache, "getline", lambda *_: "<script>alert(1)</script>")
     html = cr.ones(2, requires_grad=True).exp()._repr_html_()

@@ -19,7 +19,7 @@ from chainrule.visualization.layer_order import order_by_library
 GAP_X, GAP_Y = 26.0, 34.0
 """Distances between boxes of a layer, and between layers."""
 _SWEEPS = 12
-_LEAF_WEIGHT = 0.02
+_LEAF_WEIGHT = 0.002
 """How much a link from a box without inputs counts: chains of operations are to be straight."""
 _MAX_DUMMIES = 20_000
 """Number of dummy boxes from which long edges are straight lines."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
@@ -12,6 +13,7 @@ from chainrule.autograd.node import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.nn.modules.module import Module
+from chainrule.nn.parameter import is_uninitialized
 
 
 class Naming:
@@ -45,6 +47,8 @@ class Naming:
             self._add_tensor(name, value, None)
 
     def _add_tensor(self, name: str, tensor: Tensor, owner: str | None) -> None:
+        if is_uninitialized(tensor):
+            return
         edge = tensor._edge
         self._arrays.setdefault(id(tensor._array), (name, tensor._array))
         if edge is None:
@@ -92,9 +96,17 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
     """Return the local variables of a frame, which does not go on holding their values."""
     snapshot = frame.f_locals
     found = dict(snapshot)
-    if isinstance(snapshot, dict) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        snapshot.clear()  # before Python 3.13, the frame keeps it, and so all that is in it
+    if (
+        isinstance(snapshot, dict)  # before Python 3.13, the frame keeps it, and all that is in it
+        and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        and sys.getrefcount(snapshot) <= _KEPT_BY_FRAME  # else it is the user's `locals()`
+    ):
+        snapshot.clear()
     return found
+
+
+_KEPT_BY_FRAME = 3
+"""References to the local variables of a frame, as `getrefcount` counts them in `_locals_of`."""
 
 
 def _given(names: Any) -> Iterator[tuple[str, Any]]:

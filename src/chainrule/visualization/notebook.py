@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, is_parameter
 from chainrule.compiler.api import Compiled
 from chainrule.errors import CompileError
+from chainrule.nn.parameter import is_uninitialized
 from chainrule.visualization.recording import norm, type_text
 from chainrule.visualization.svg_drawing import DARK_PAGES, LIGHT_PAGES, within
 
@@ -48,10 +49,11 @@ _EDGE = 5
 
 def tensor_html(tensor: Tensor) -> str:
     """Return a tensor as HTML: its type, values, gradient, and the operation that made it."""
-    array = tensor._array
-    if not isinstance(array, np.ndarray):  # of a device, or of a running transform
+    array = None if is_uninitialized(tensor) else tensor._array
+    if not isinstance(array, np.ndarray):  # of a device, of a running transform, or not yet made
         return f"{_STYLE}<div class='cr-box'><pre>{escape(repr(tensor))}</pre></div>"
-    parts = [f"<b>Tensor</b> {escape(type_text((array.shape, array.dtype)))}", _values(tensor)]
+    kind = "Parameter" if is_parameter(tensor) else "Tensor"
+    parts = [f"<b>{kind}</b> {escape(type_text((array.shape, array.dtype)))}", _values(tensor)]
     parts.append(f"<div class='cr-about'>{escape(_origin(tensor))}</div>")
     gradient = tensor._grad
     if gradient is not None:
