@@ -236,15 +236,18 @@ def test_repetitions_are_folded_from_three_on(count):
     assert graph.operations == 2 * count + 1
 
 
-def test_a_nested_loop_is_folded_twice():
+@pytest.mark.parametrize("count", [5, 20])
+def test_a_nested_loop_is_folded_twice(count):
     x = cr.ones(2, requires_grad=True)
     y = x
     for _ in range(4):
-        for _ in range(5):
-            y = y.sin()
+        for _ in range(count):
+            y = (y * 0.5).sin()
         y = y.exp()
-    titles = [title.partition(" ·")[0] for title in frames(cr.graph(y))]
-    assert sorted(titles) == ["× 4", "× 5"]
+    graph = cr.graph(y)
+    titles = [title.partition(" ·")[0] for title in frames(graph)]
+    assert titles == ["× 4", f"× {count}"]
+    assert sorted(boxes(graph)) == ["multiply(·, 0.5)", "sin", "x", "y = exp"]
 
 
 def test_stretches_with_other_connections_are_not_folded():

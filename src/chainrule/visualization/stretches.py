@@ -250,6 +250,7 @@ class _Folding:
     def __init__(self) -> None:
         self.shown: dict[Vertex, Vertex] = {}
         self._numbers: dict[Any, int] = {}
+        self._keys: dict[Item, int] = {}
 
     def fold(self, items: list[Item]) -> list[Item]:
         """Return items with repeated stretches as groups, within groups first."""
@@ -258,21 +259,25 @@ class _Folding:
                 item.items = self.fold(item.items)
                 if item.kind == "call" and _is_one_operation(item.items):
                     items[i] = item.items[0]  # called again and again on the same line
-        while True:
-            folded = self._fold_once(items)
-            if len(folded) == len(items):
-                return folded
+        longest = 1  # inner loops are folded before those around them
+        while longest * MIN_REPETITIONS < 2 * len(items):
+            folded = self._fold_once(items, longest)
+            longest = longest if len(folded) < len(items) else 2 * longest
             items = folded
+        return items
 
-    def _fold_once(self, items: list[Item]) -> list[Item]:
+    def _fold_once(self, items: list[Item], longest: int) -> list[Item]:
+        """Fold the stretches of at most so many items."""
         keys = [self._key(item) for item in items]
         following = _next_equal(keys)
+        if all(j - i > longest for i, j in enumerate(following)):
+            return items
         inside = {v: i for i, item in enumerate(items) for v in _vertices(item)}
         wiring = [_wiring(item, i, inside) for i, item in enumerate(items)]
         folded: list[Item] = []
         i = 0
         while i < len(items):
-            period, count = _stretch(keys, following, wiring, i)
+            period, count = _stretch(keys, following, wiring, i, longest)
             if count < MIN_REPETITIONS or (period == 1 and _is_folded(items[i])):
                 folded.append(items[i])
                 i += 1
@@ -280,7 +285,7 @@ class _Folding:
             body = items[i : i + period]
             for k in range(period, period * count):
                 self._show(items[i + k], body[k % period])
-            folded.append(Group(f"× {count}", "repeat", self.fold(body), count))
+            folded.append(Group(f"× {count}", "repeat", body, count))
             i += period * count
         return folded
 
@@ -290,6 +295,11 @@ class _Folding:
 
     def _key(self, item: Item) -> int:
         """Return a number that is the same for items that do the same."""
+        if item not in self._keys:
+            self._keys[item] = self._new_key(item)
+        return self._keys[item]
+
+    def _new_key(self, item: Item) -> int:
         if isinstance(item, Group):
             title = item.title.rpartition(" · ")[2] if item.kind == "module" else item.title
             key: Any = (title, item.kind, *map(self._key, item.items))
@@ -340,14 +350,18 @@ _MAX_CANDIDATES = 8
 
 
 def _stretch(
-    keys: Sequence[int], following: Sequence[int], wiring: Sequence[_Wiring], i: int
+    keys: Sequence[int],
+    following: Sequence[int],
+    wiring: Sequence[_Wiring],
+    i: int,
+    longest: int,
 ) -> tuple[int, int]:
     """Return the period and the number of the equal stretches that begin at a position."""
     best, n = (1, 1), len(keys)
     j = following[i]
     for _ in range(_MAX_CANDIDATES):
         period = j - i
-        if j >= n or i + (MIN_REPETITIONS - 1) * period >= n:
+        if period > longest or i + (MIN_REPETITIONS - 1) * period >= n:
             break
         if all(keys[i + k * period] == keys[i] for k in range(2, MIN_REPETITIONS)):
             end = j
