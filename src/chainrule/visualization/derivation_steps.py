@@ -299,7 +299,18 @@ class Derivation:
         """The gradient as Python source: a function of NumPy arrays, for these shapes and dtypes.
 
         Where NumPy has no function for a step, it is imported from chainrule.
+
+        Raises
+        ------
+        AutogradError
+            If a setting of an operation has no literal.
         """
+        held = [name for name, found in self._source.objects.items() if not callable(found)]
+        if held:
+            raise AutogradError(
+                f"derivation: the source would need {', '.join(held)}, settings of an operation "
+                "that can't be written as literals. Take `value`, or the steps"
+            )
         text, scope = self._source.text, scope_of(self._source)
         lines = ["import numpy as np"]
         used = [name for name in scope if name != "np" and re.search(rf"\b{name}\b", text)]

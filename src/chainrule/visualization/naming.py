@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from chainrule import pytree
@@ -80,15 +80,18 @@ class Naming:
         node = endpoint(edge)[0]
         return self._leaves.get(node, ("", None))[0] or self._nodes.get(node, "")
 
-    def forward_codes(self) -> dict[CodeType | None, str]:
-        """Return the modules by the code of their forward, where only one has it."""
-        found: dict[CodeType | None, str] = {}
-        shared = set[CodeType | None]()
+    def forward_codes(self) -> dict[int, str]:
+        """Return the modules by the id of the code of their forward, where only one has it.
+
+        By the id, since the hash of a code takes as long as the code is.
+        """
+        found: dict[int, str] = {}
+        shared = set[int]()
         for path, module in self.modules.items():
             code = getattr(type(module).forward, "__code__", None)
             if code is not None:
-                shared.update({code} & found.keys())
-                found[code] = path
+                shared.update({id(code)} & found.keys())
+                found[id(code)] = path
         return {code: path for code, path in found.items() if code not in shared}
 
 

@@ -153,7 +153,7 @@ def _owners(operations: Sequence[Vertex], naming: Naming) -> list[str | None]:
         known = {owner for owner in found if owner is not None}
         if len(known) == 1 and None not in found and len(vertex.operands) == len(sources):
             derived[vertex] = next(iter(known))
-        owner = _common(known) if known else codes.get(vertex.code)
+        owner = _common(known) if known else codes.get(id(vertex.code))
         owners.append(owner if owner in naming.modules else None)
     return _filled(operations, owners, naming)
 
