@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.compiler.codegen.expression import Expression, array_literal, call, literal
 from chainrule.compiler.codegen.numpy_source import Source
-from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.ir.program import Names, Op, Program, Value
 
 GRADIENT = "ð"
 """Begin of the names of gradients in formulas: of ∂L/∂t2 it is ðt2."""
@@ -24,6 +24,7 @@ class Formula(Source):
         self.program = Program("formula", [], dict(constants), list(ops), [], [])
         self.made = {v: op for op in ops for v in op.outs}
         self.known = names
+        self.names = Names(names.values())
         self.objects = {}
 
     def tree(self, tree: Any) -> Expression:
