@@ -39,6 +39,10 @@ def _network(x):
     return cr.nn.functional.cross_entropy(hidden, cr.tensor([0, 1, 2, 2, 0]))
 
 
+def _checkpointed(x):
+    return cr.checkpoint(lambda t: t.sin().exp() * t)(x).sum()
+
+
 def _second_order(x):
     return (cr.autograd_grad((x**3).sum(), x, create_graph=True)[0] ** 2).sum()
 
@@ -52,6 +56,7 @@ PROGRAMS = {
     "split": (lambda x: (x.chunk(2, 1)[0] * x.chunk(2, 1)[1].sin()).sum(), leaf(3, 4)),
     "custom": (lambda x: cube(x.sin()).sum(), leaf(4)),
     "network": (_network, leaf(3, 3)),
+    "checkpoint": (_checkpointed, leaf(3)),
     "second order": (_second_order, leaf(3)),
     "complex": (lambda x: ((x * x).exp().abs() ** 2).sum(), leaf(3, dtype=cr.complex128)),
     "dtypes": (lambda x: (x.double() * leaf(3)).sum(), leaf(3, dtype=cr.float32)),

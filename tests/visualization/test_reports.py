@@ -103,6 +103,15 @@ def test_a_freed_graph_says_so():
     assert "retain_graph=True" in str(report)
 
 
+def test_values_that_hooks_keep_are_not_counted():
+    x = cr.ones(100, requires_grad=True)
+    report = cr.saved_report(cr.checkpoint(cr.exp)(x).sum())
+    assert report.is_packed
+    assert report.nbytes == 0
+    assert "not counted" in str(report)
+    assert not cr.saved_report(x.exp().sum()).is_packed
+
+
 def test_long_reports_are_cut():
     x = cr.ones(2, requires_grad=True)
     scope = {"x": x}

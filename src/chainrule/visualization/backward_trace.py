@@ -81,6 +81,12 @@ class BackwardTrace:
                 "derivation: the first tensor does not depend on the second: no recorded operation "
                 "leads from one to the other. cr.why(x) tells the reason"
             )
+        # Outside the trace, as hooks may compute them anew. Hooks are asked once for each.
+        self.kept = {
+            node: node.saved_values()
+            for node in self.nodes
+            if isinstance(node, PrimitiveNode) and (node in self.path or node.saved is not None)
+        }
         for node in self.nodes:
             self._run_forward(node)
         self.trace.run(self._run_backward, root)
@@ -127,7 +133,9 @@ class BackwardTrace:
                 check_unwritten(node, self.arrays[symbol.value], edge, position)
             return symbol
         if isinstance(node, PrimitiveNode) and position in node.plan.origins:
-            array = node.saved_values()[node.plan.origins.index(position)]
+            if node not in self.kept:
+                return None
+            array = self.kept[node][node.plan.origins.index(position)]
             return self._constant(array, operand_names(node)[position])
         return None
 
@@ -158,7 +166,7 @@ class BackwardTrace:
         """Return the saved values as symbols: recomputed ones where the forward pass is known."""
         found: list[Any] = []
         for name, origin, value in zip(
-            node.plan.saves, node.plan.origins, node.saved_values(), strict=True
+            node.plan.saves, node.plan.origins, self.kept[node], strict=True
         ):
             if origin is None or not hasattr(value, "dtype"):
                 found.append(value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.autograd.location import Location, own_frame
 from chainrule.visualization.naming import Naming
-from chainrule.visualization.recording import Recording, Vertex, read
+from chainrule.visualization.recording import PACKED, Recording, Vertex, read
 from chainrule.visualization.stretches import Group, groups_of
 from chainrule.visualization.svg_drawing import bytes_text, cut
 
@@ -45,6 +45,8 @@ class SavedReport:
         recording.release()
         self.is_freed = any(v.saved is None for v in recording.vertices)
         """Whether a backward pass has freed some of the values."""
+        self.is_packed = any(PACKED in v.notes for v in recording.vertices)
+        """Whether hooks or `checkpoint` keep values in their own form, which is not counted."""
         owners: dict[int, Vertex] = {}
         sizes: dict[int, int] = {}
         anyway: dict[int, int] = {}
@@ -75,6 +77,10 @@ class SavedReport:
         if self.is_freed:
             lines.append(
                 "A backward pass has freed values: ask before it, or use retain_graph=True"
+            )
+        if self.is_packed:
+            lines.append(
+                "What saved_tensors_hooks or checkpoint keep of some values is not counted"
             )
         if self.rows:
             lines.append(f"{'bytes':>9} {'share':>6}  operation")

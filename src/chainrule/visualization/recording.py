@@ -136,6 +136,9 @@ def read(outputs: Any, naming: Naming, caller: str) -> Recording:
     return Recording([*reader.others, *made], ends, reader.vertices)
 
 
+PACKED = "its saved values were packed by saved_tensors_hooks or checkpoint"
+
+
 class _Reader:
     def __init__(self, naming: Naming) -> None:
         self.naming = naming
@@ -201,7 +204,7 @@ class _Reader:
         if is_free:
             vertex.notes.append("its saved values were freed by a backward pass")
         if isinstance(node, HookedNode) and not is_free:
-            vertex.notes.append("its saved values were packed by saved_tensors_hooks")
+            vertex.notes.append(PACKED)
         if isinstance(node, CompiledNode):
             vertex.notes.append("a compiled function: the source of it shows its operations")
         if isinstance(node, ErrorNode):
@@ -283,6 +286,8 @@ def _title(node: Node) -> str:
         return node.plan.primitive.name
     if isinstance(node, FunctionNode):
         return node.function.name
+    if isinstance(node, ErrorNode):
+        return "unknown derivative"
     if isinstance(node, BatchBoundary):
         return "vmap: one example" if node.into else "vmap: all examples"
     return str(node.name).removesuffix("0").removesuffix("Backward")
