@@ -161,9 +161,28 @@ def summary(module: Module, *inputs: Any, **keywords: Any) -> Summary:
 
 def _called(module: Module, inputs: Any, keywords: Any) -> tuple[list[LayerRow], Any]:
     """Return a row for each module, and the result of one call."""
-    rows, handles, seen = [], [], set[int]()
+    calls = _Calls(module)
     modes = [(each, each.training) for each in module.modules()]
     try:
+        for each in calls.rows:
+            each.register_forward_pre_hook(calls.before)
+            each.register_forward_hook(calls.after)
+        module.eval()
+        return list(calls.rows.values()), run_in(enable_grad(), module, *inputs, **keywords)
+    finally:
+        for each, training in modes:
+            each.training = training
+            if each._hooks is not None:  # not by handles: Ctrl-C may come before there is one
+                for kind in ("pre", "post"):
+                    each._hooks.remove(kind, calls.owns)
+
+
+class _Calls:
+    """The calls of a module and of those within, which hooks note."""
+
+    def __init__(self, module: Module) -> None:
+        self.rows: dict[Module, LayerRow] = {}
+        seen = set[int]()
         for path, each in module.named_modules():
             row = LayerRow(path, type(each).__name__, path.count(".") + 1 if path else 0)
             own = [p for p in each.parameters(recurse=False) if id(p) not in seen]
@@ -171,36 +190,22 @@ def _called(module: Module, inputs: Any, keywords: Any) -> tuple[list[LayerRow],
             row.parameters = sum(int(p.numel()) for p in own)
             row.trainable = sum(int(p.numel()) for p in own if p.requires_grad)
             row.nbytes = sum(int(p._array.nbytes) for p in own)
-            rows.append(row)
-            handles += [
-                each.register_forward_pre_hook(_begin(row)),
-                each.register_forward_hook(_end(row)),
-            ]
-        module.eval()
-        return rows, run_in(enable_grad(), module, *inputs, **keywords)
-    finally:
-        for handle in handles:
-            handle.remove()
-        for each, training in modes:
-            each.training = training
+            self.rows[each] = row
 
+    def before(self, module: Module, args: Any) -> None:
+        self.rows[module]._begins.append(next_seq())
 
-def _begin(row: LayerRow) -> Any:
-    def hook(module: Module, args: Any) -> None:
-        row._begins.append(next_seq())
-
-    return hook
-
-
-def _end(row: LayerRow) -> Any:
-    def hook(module: Module, args: Any, output: Any) -> None:
+    def after(self, module: Module, args: Any, output: Any) -> None:
+        row = self.rows[module]
         row._spans.append((row._begins.pop(), next_seq()))
         row.calls += 1
         shapes = [t.shape for _, t in pytree.leaves(output) if isinstance(t, Tensor)]
         text = "; ".join(dict.fromkeys(map(shape_text, shapes)))
         row.outputs = text or type(output).__name__
 
-    return hook
+    def owns(self, registered: Any) -> bool:
+        """Tell whether a registered hook is one of these."""
+        return getattr(registered[1], "__self__", None) is self
 
 
 # --- FLOPs ----------------------------------------------------------------------------------------
