@@ -83,6 +83,11 @@ _LATER = {
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.sparse": "sparse_coo_tensor",
+        "chainrule.visualization.derivation_steps": "derivation",
+        "chainrule.visualization.graph_view": "graph",
+        "chainrule.visualization.heat_map": "heatmap",
+        "chainrule.visualization.layer_summary": "summary",
+        "chainrule.visualization.memory_report": "saved_report",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
             adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d

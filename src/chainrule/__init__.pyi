@@ -633,6 +633,11 @@ from chainrule.transforms.products import linearize as linearize
 from chainrule.transforms.products import stop_gradient as stop_gradient
 from chainrule.transforms.products import vjp as vjp
 from chainrule.transforms.vmap.vmap import vmap as vmap
+from chainrule.visualization.derivation_steps import derivation as derivation
+from chainrule.visualization.graph_view import graph as graph
+from chainrule.visualization.heat_map import heatmap as heatmap
+from chainrule.visualization.layer_summary import summary as summary
+from chainrule.visualization.memory_report import saved_report as saved_report
 
 __version__: str
 Size = builtins.tuple[builtins.int, ...]

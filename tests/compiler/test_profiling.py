@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -66,9 +67,51 @@ def test_profile_measures_each_statement_and_changes_nothing() -> None:
     assert "np.exp(total)" in str(found)
 
 
-def test_profile_needs_a_compiled_function() -> None:
-    with pytest.raises(cr.CompileError, match=r"wrap it in cr\.compile"):
-        cr.profile(lambda x: x, cr.ones(1))
+def test_profile_needs_a_function() -> None:
+    with pytest.raises(cr.ArgumentError, match=r"cr\.profile\(function, \*arguments\)"):
+        cr.profile(cr.ones(1))  # type: ignore[call-overload]
+
+
+def test_functions_that_are_not_compiled_are_profiled_by_line() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return (x @ w).tanh()
+
+    def loss(x: Any, w: Any) -> Any:
+        for _ in range(2):
+            x = layer(x, w)
+        scale = 2
+        return (x * scale).sum()
+
+    w = cr.ones(3, 3, requires_grad=True)
+    found = cr.profile(loss, cr.ones(5, 3), w, calls=2)
+    first = layer.__code__.co_firstlineno
+    lines = {row.location.line - first: row for row in found.rows}
+    assert list(lines) == [1, 4, 5, 6, 7]  # in order, without the lines of `def`
+    assert all(row.forward > 0 for row in found.rows)
+    assert [line for line, row in lines.items() if row.backward] == [1, 7]
+    assert found.seconds == pytest.approx(sum(row.forward + row.backward for row in found.rows))
+    assert "return (x @ w).tanh()" in str(found)
+    assert w.grad is None
+
+
+def test_a_profile_by_line_leaves_no_hooks_and_no_tracer() -> None:
+    w = cr.ones(3, requires_grad=True)
+    kept = []
+
+    def square() -> Any:
+        kept.append((w * w).sum())
+        return kept[-1]
+
+    before = sys.gettrace()
+    cr.profile(square, calls=1)
+    assert sys.gettrace() is before
+    hooks = kept[0].grad_fn.hooks
+    assert not hooks.pre
+    assert not hooks.post
+    with pytest.raises(ZeroDivisionError):
+        cr.profile(lambda: 1 / 0)
+    assert sys.gettrace() is before
+    assert cr.profile(lambda: None, calls=1).backward == 0.0
 
 
 def test_there_is_no_program_before_a_call() -> None:

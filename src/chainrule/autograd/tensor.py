@@ -6,6 +6,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -454,6 +455,11 @@ class Tensor(TensorMethods):
 
     def __hash__(self) -> int:
         return id(self)
+
+    def _repr_html_(self) -> str:
+        module: Any = import_module("chainrule.visualization.notebook")  # an upper layer
+        html: str = module.tensor_html(self)
+        return html
 
     def __repr__(self) -> str:
         suffixes = []

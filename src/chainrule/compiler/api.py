@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -85,6 +86,11 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
+
+    def _repr_html_(self) -> str:
+        module: Any = import_module("chainrule.visualization.notebook")  # an upper layer
+        html: str = module.compiled_html(self)
+        return html
 
     def __reduce__(self) -> Any:
         settings = {"strict": True} if self.strict else {}

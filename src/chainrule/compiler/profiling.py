@@ -1,4 +1,4 @@
-"""`profile`: measure the time of each statement of a compiled function."""
+"""`profile`: measure the time of each statement of a function, compiled or not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import statistics
 import time
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from chainrule.autograd.remarks import Remark
 from chainrule.compiler.api import Compiled
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import scope_of
-from chainrule.errors import CompileError
+from chainrule.compiler.line_profiling import LineProfile, profile_lines
+from chainrule.errors import ArgumentError
 from chainrule.interrupts import errstate
 
 
@@ -50,30 +51,42 @@ class Profile:
     __repr__ = __str__
 
 
-def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs: Any) -> Profile:
-    """Measure the time of each statement of a compiled function: NumPy calls and machine code.
+@overload
+def profile(function: Compiled, *args: Any, calls: int = 25, **kwargs: Any) -> Profile: ...
+@overload
+def profile(
+    function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs: Any
+) -> LineProfile: ...
+def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs: Any) -> Any:
+    """Measure the time of a function: by statement if it is compiled, else by line.
 
     Parameters
     ----------
-    function : Compiled
-        A compiled function.
+    function : callable
+        A compiled function, or any other.
     *args, **kwargs
-        Arguments of the call. It runs on copies of its arrays, so writes change nothing.
+        Arguments of the call. A compiled function runs on copies of its arrays, so writes change
+        nothing; any other function is simply called.
     calls : int, default 25
-        Number of runs, of which the medians are returned.
+        Number of runs, of which the medians are returned. A function that isn't compiled runs for
+        about three seconds at most.
 
     Returns
     -------
-    Profile
-        Prints as a table; its `rows` are pairs of a statement and its seconds. Its `remarks` name
-        what runs slower than as machine code: loops whose steps Python runs, operations that are
-        left to NumPy, lines beyond the compile budget, and what `vmap` runs for one example after
-        the other. Each has an `operation`, and a `text` with the reason and what to write instead.
+    Profile or LineProfile
+        Of a compiled function: prints as a table; its `rows` are pairs of a statement and its
+        seconds. Its `remarks` name what runs slower than as machine code: loops whose steps Python
+        runs, operations that are left to NumPy, lines beyond the compile budget, and what `vmap`
+        runs for one example after the other. Each has an `operation`, and a `text` with the reason
+        and what to write instead.
+        Of any other function: its `rows` are the lines of the user's code, each with the seconds
+        `forward` of its own work, and `backward` of the rules of the operations that the line
+        recorded. The backward pass begins at the results, and changes no `.grad`.
 
     Raises
     ------
-    CompileError
-        If `function` is not compiled.
+    ArgumentError
+        If `function` is no function.
 
     Examples
     --------
@@ -83,15 +96,23 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
     ...     return (x @ x).exp()
     >>> [row.statement.split("  #")[0].strip() for row in cr.profile(f, cr.ones(3, 3)).rows]
     ['t1 = x @ x', 't2 = np.exp(t1)']
+    >>> def g(x):
+    ...     y = x.exp()
+    ...     return (y * y).sum()
+    >>> [row.location.line for row in cr.profile(g, cr.ones(3, requires_grad=True)).rows]
+    [2, 3]
     """
     compiled: Any = function
     if isinstance(function, types.MethodType):
         compiled, args = function.__func__, (function.__self__, *args)
-    if not isinstance(compiled, Compiled):
-        raise CompileError(
-            f"profile: expected a compiled function, got {type(function).__name__}: wrap it in "
-            "cr.compile first"
+    if not callable(compiled):
+        raise ArgumentError(
+            f"profile: expected a function, got {type(function).__name__}: write "
+            "cr.profile(function, *arguments) in the place of cr.profile(function(*arguments))"
         )
+    if not isinstance(compiled, Compiled):
+        name = getattr(compiled, "__name__", type(compiled).__name__)
+        return profile_lines(name, compiled, args, kwargs, calls)
     built = compiled.built_for(args, kwargs)
     arrays, clock = built.arrays(args, kwargs), _Clock()
     found = built.emitted.statements()

@@ -1,0 +1,1 @@
+"""Explanations of recorded graphs: pictures, derivations, reports and displays in notebooks."""

@@ -1,0 +1,245 @@
+"""Placement of boxes in layers, so that edges lead downwards and cross seldom.
+
+The four steps of Sugiyama, Tagawa and Toda (IEEE Trans. Syst. Man Cybern. 11(2), 1981): layers by
+longest path, an order within layers by barycentres, coordinates, edges along dummy boxes. The
+coordinates nearest to the wanted ones, without overlaps, are an isotonic regression, solved by
+pooling neighbours (Barlow et al., Statistical Inference under Order Restrictions, 1972).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import itemgetter
+
+from chainrule.visualization.layer_order import order_by_library
+
+GAP_X, GAP_Y = 26.0, 34.0
+"""Distances between boxes of a layer, and between layers."""
+_SWEEPS = 12
+_LEAF_WEIGHT = 0.002
+"""How much a link from a box without inputs counts: chains of operations are to be straight."""
+_MAX_DUMMIES = 20_000
+"""Number of dummy boxes from which long edges are straight lines."""
+
+Point = tuple[float, float]
+
+
+@dataclass(slots=True)
+class Box:
+    """A box to place: its size, and whether it is at the upper or lower end of the picture."""
+
+    width: float
+    height: float
+    end: str = ""  # "top" or "bottom"
+    x: float = 0.0  # of the centre
+    y: float = 0.0
+    layer: int = 0
+
+
+@dataclass(slots=True)
+class Link:
+    """An edge between two boxes, from and to offsets from their centres."""
+
+    tail: int
+    head: int
+    tail_offset: float = 0.0
+    head_offset: float = 0.0
+    bends: list[Point] = field(default_factory=list)
+
+
+def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
+    """Set the positions of boxes and the bends of links; return the width and the height."""
+    if not boxes:
+        return 0.0, 0.0
+    _assign_layers(boxes, links)
+    placed, chains, segments = _with_dummies(boxes, links)
+    layers: list[list[int]] = [[] for _ in range(max(box.layer for box in placed) + 1)]
+    above: list[list[_Near]] = [[] for _ in placed]
+    below: list[list[_Near]] = [[] for _ in placed]
+    has_input = {link.head for link in segments}
+    for link in segments:
+        shift = link.tail_offset - link.head_offset
+        weight = 1.0 if link.tail in has_input or placed[link.tail].end else _LEAF_WEIGHT
+        above[link.head].append((link.tail, shift, weight))
+        below[link.tail].append((link.head, -shift, weight))
+    for i in _depth_first(len(placed), below):
+        layers[placed[i].layer].append(i)
+    for layer in layers:
+        _spread(layer, [0.0] * len(layer), placed)
+    sweeps = _SWEEPS if len(placed) < 3000 else 4
+    best = [list(layer) for layer in layers], crossings(layers, segments)
+    for _ in range(sweeps):
+        for direction, near in ((layers, above), (layers[::-1], below)):
+            for layer in direction:
+                wanted = {i: _mean(i, near, placed) for i in layer}
+                layer.sort(key=wanted.__getitem__)
+                _spread(layer, [wanted[i] for i in layer], placed)
+            found = [list(layer) for layer in layers]
+            best = min(best, (found, crossings(found, segments)), key=_LAST)
+    if best[1]:
+        ordered = order_by_library(layers, [(link.tail, link.head) for link in segments])
+        if ordered is not None:
+            best = min(best, (ordered, crossings(ordered, segments)), key=_LAST)
+    layers = best[0]
+    for layer in layers:
+        _spread(layer, [placed[i].x for i in layer], placed)
+    upper = [a or b for a, b in zip(above, below, strict=True)]
+    lower = [b or a for a, b in zip(above, below, strict=True)]
+    both = [a + b for a, b in zip(above, below, strict=True)]
+    for near, step in [(upper, 1), (lower, -1), (upper, 1)] * 2 + [(both, 1), (both, -1)]:
+        weights = [sum(weight for _, _, weight in found) for found in near]
+        for layer in layers[::step]:
+            _spread(layer, [_mean(i, near, placed) for i in layer], placed, weights)
+    return _finish(placed, layers, links, chains)
+
+
+_Near = tuple[int, float, float]
+"""A box at the other end of a link, where the centre is wanted relative to its, and the weight."""
+
+_LAST = itemgetter(-1)
+
+
+def crossings(layers: Sequence[Sequence[int]], links: Sequence[Link]) -> int:
+    """Return how many pairs of links between neighbouring layers cross."""
+    rank = {i: k for layer in layers for k, i in enumerate(layer)}
+    level = {i: k for k, layer in enumerate(layers) for i in layer}
+    found: dict[int, list[tuple[int, int]]] = {}
+    for link in links:
+        found.setdefault(level[link.tail], []).append((rank[link.tail], rank[link.head]))
+    count = 0
+    for pairs in found.values():
+        heads: list[int] = []
+        for _, head in sorted(pairs):
+            count += len(heads) - bisect_right(heads, head)
+            insort(heads, head)
+    return count
+
+
+def _mean(i: int, near: list[list[_Near]], placed: Sequence[Box]) -> float:
+    if not near[i]:
+        return placed[i].x
+    total = sum(weight for _, _, weight in near[i])
+    return sum((placed[j].x + shift) * weight for j, shift, weight in near[i]) / total
+
+
+def _assign_layers(boxes: list[Box], links: Sequence[Link]) -> None:
+    """Layer boxes by their longest path from the top; those without inputs near their users."""
+    heads: list[list[int]] = [[] for _ in boxes]
+    missing = [0] * len(boxes)
+    for link in links:
+        heads[link.tail].append(link.head)
+        missing[link.head] += 1
+    is_source = [count == 0 for count in missing]
+    ready, order = [i for i, count in enumerate(missing) if not count], []
+    first = any(box.end == "top" for box in boxes)
+    while ready:
+        i = ready.pop()
+        order.append(i)
+        if first and boxes[i].end != "top":
+            boxes[i].layer = max(boxes[i].layer, 1)
+        for j in heads[i]:
+            boxes[j].layer = max(boxes[j].layer, boxes[i].layer + 1)
+            missing[j] -= 1
+            if not missing[j]:
+                ready.append(j)
+    for i in reversed(order):
+        if is_source[i] and heads[i] and boxes[i].end != "top":
+            boxes[i].layer = min(boxes[j].layer for j in heads[i]) - 1
+    last = max(box.layer for box in boxes)
+    ends = [box for box in boxes if box.end == "bottom"]
+    if any(box.layer == last and box.end != "bottom" for box in boxes):
+        last += 1
+    for box in ends:
+        box.layer = last
+
+
+def _with_dummies(
+    boxes: list[Box], links: Sequence[Link]
+) -> tuple[list[Box], list[list[int]], list[Link]]:
+    """Return boxes with a dummy for each layer that a link crosses, and links between layers."""
+    placed, chains, segments = list(boxes), [], []
+    spans = sum(boxes[link.head].layer - boxes[link.tail].layer - 1 for link in links)
+    for link in links:
+        chain = []
+        if spans <= _MAX_DUMMIES:
+            for layer in range(boxes[link.tail].layer + 1, boxes[link.head].layer):
+                chain.append(len(placed))
+                placed.append(Box(2.0, 0.0, layer=layer))
+        path = [link.tail, *chain, link.head]
+        for tail, head in pairwise(path):
+            segments.append(
+                Link(
+                    tail,
+                    head,
+                    link.tail_offset if tail == link.tail else 0.0,
+                    link.head_offset if head == link.head else 0.0,
+                )
+            )
+        chains.append(chain)
+    return placed, chains, segments
+
+
+def _depth_first(count: int, below: list[list[_Near]]) -> list[int]:
+    seen, order = [False] * count, []
+    for start in range(count):
+        stack = [start]
+        while stack:
+            i = stack.pop()
+            if not seen[i]:
+                seen[i] = True
+                order.append(i)
+                stack += [j for j, _, _ in reversed(below[i])]
+    return order
+
+
+def _spread(
+    layer: Sequence[int],
+    wanted: Sequence[float],
+    placed: Sequence[Box],
+    weights: Sequence[float] | None = None,
+) -> None:
+    """Move the boxes of a layer near to where they are wanted, in this order and apart."""
+    # Of each pool: the mean of wanted positions less what stands before, its weight, its count.
+    pools: list[tuple[float, float, int]] = []
+    offsets: list[float] = []
+    offset = before = 0.0
+    for i, position in zip(layer, wanted, strict=True):
+        box = placed[i]
+        gap = GAP_X if box.height or not offsets else GAP_X / 2
+        offset += (before + box.width) / 2 + gap if offsets else 0.0
+        offsets.append(offset)
+        before = box.width
+        pools.append((position - offset, (weights[i] if weights else 0.0) or 1e-3, 1))
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            (mean, weight, count), (other, heavier, more) = pools.pop(), pools.pop()
+            total = weight + heavier
+            pools.append(((mean * weight + other * heavier) / total, total, count + more))
+    means = [mean for mean, _, count in pools for _ in range(count)]
+    for i, mean, offset in zip(layer, means, offsets, strict=True):
+        placed[i].x = mean + offset
+
+
+def _finish(
+    placed: list[Box], layers: list[list[int]], links: list[Link], chains: list[list[int]]
+) -> tuple[float, float]:
+    left = min(box.x - box.width / 2 for box in placed)
+    top = 0.0
+    spans = []
+    for layer in layers:
+        height = max((placed[i].height for i in layer), default=0.0)
+        spans.append((top, top + height))
+        for i in layer:
+            placed[i].x -= left
+            placed[i].y = top + height / 2
+        top += height + GAP_Y
+    for link, chain in zip(links, chains, strict=True):
+        # Straight down beside the boxes of each layer, so as not to cut the corners of tall ones.
+        tail, head = placed[link.tail], placed[link.head]
+        start, end = spans[tail.layer][1], spans[head.layer][0]
+        link.bends = [(tail.x + link.tail_offset, start)] * (tail.y + tail.height / 2 < start)
+        link.bends += [(placed[i].x, y) for i in chain for y in spans[placed[i].layer]]
+        link.bends += [(head.x + link.head_offset, end)] * (head.y - head.height / 2 > end)
+    return max(box.x + box.width / 2 for box in placed), top - GAP_Y

@@ -1,0 +1,131 @@
+"""Names of tensors, parameters and modules: those that the user gives, or the user's variables."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from chainrule import pytree
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
+from chainrule.nn.modules.module import Module
+from chainrule.nn.parameter import is_uninitialized
+
+
+class Naming:
+    """Names of tensors by their place in the graph and by their array, and the known modules."""
+
+    def __init__(self, names: Any = None, frame: FrameType | None = None) -> None:
+        self.modules: dict[str, Module] = {}  # by path
+        self._leaves: dict[Node, tuple[str, str | None]] = {}  # name, and path of the module
+        self._nodes: dict[Node, str] = {}
+        self._arrays: dict[int, tuple[str, Any]] = {}
+        if names is not None:
+            for name, value in _given(names):
+                self._add(name, value)
+        variables = {} if frame is None else {**frame.f_globals, **_locals_of(frame)}
+        for name, value in variables.items():
+            if isinstance(value, Module) and not name.startswith("_"):
+                self._add("" if name == "self" else name, value)
+        for name, value in variables.items():
+            if isinstance(value, Tensor) and not name.startswith("_"):
+                self._add(name, value)
+
+    def _add(self, name: str, value: Any) -> None:
+        if isinstance(value, Module):
+            dot = f"{name}." if name else ""
+            for path, module in value.named_modules():
+                self.modules.setdefault(f"{dot}{path}".rstrip("."), module)
+            for path, parameter in value.named_parameters():
+                owner = f"{dot}{path}".rpartition(".")[0]
+                self._add_tensor(f"{dot}{path}", parameter, owner)
+        else:
+            self._add_tensor(name, value, None)
+
+    def _add_tensor(self, name: str, tensor: Tensor, owner: str | None) -> None:
+        if is_uninitialized(tensor):
+            return
+        edge = tensor._edge
+        self._arrays.setdefault(id(tensor._array), (name, tensor._array))
+        if edge is None:
+            return
+        node = endpoint(edge)[0]
+        if type(node) is AccumulateGrad:
+            self._leaves.setdefault(node, (name, owner))
+        else:
+            self._nodes.setdefault(node, name)
+
+    def of_leaf(self, node: AccumulateGrad) -> tuple[str, str | None]:
+        """Return the name of a leaf, and the path of the module that it is a parameter of."""
+        return self._leaves.get(node, ("", None))
+
+    def of_node(self, node: Node) -> str:
+        """Return the name of the variable with the result of a node."""
+        return self._nodes.get(node, "")
+
+    def of_array(self, array: Any) -> str:
+        """Return the name of a tensor that has this array."""
+        name, found = self._arrays.get(id(array), ("", None))
+        return name if found is array else ""
+
+    def of_tensor(self, tensor: Tensor) -> str:
+        """Return the name of a tensor."""
+        edge = tensor._edge
+        if edge is None:
+            return self.of_array(tensor._array)
+        node = endpoint(edge)[0]
+        return self._leaves.get(node, ("", None))[0] or self._nodes.get(node, "")
+
+    def forward_codes(self) -> dict[int, str]:
+        """Return the modules by the id of the code of their forward, where only one has it.
+
+        By the id, since the hash of a code takes as long as the code is.
+        """
+        found: dict[int, str] = {}
+        shared = set[int]()
+        for path, module in self.modules.items():
+            code = getattr(type(module).forward, "__code__", None)
+            if code is not None:
+                shared.update({id(code)} & found.keys())
+                found[id(code)] = path
+        return {code: path for code, path in found.items() if code not in shared}
+
+
+def _locals_of(frame: FrameType) -> dict[str, Any]:
+    """Return the local variables of a frame, which does not go on holding their values."""
+    snapshot = frame.f_locals
+    found = dict(snapshot)
+    if (
+        isinstance(snapshot, dict)  # before Python 3.13, the frame keeps it, and all that is in it
+        and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        and sys.getrefcount(snapshot) <= _KEPT_BY_FRAME  # else it is the user's `locals()`
+    ):
+        snapshot.clear()
+    return found
+
+
+_KEPT_BY_FRAME = 3
+"""References to the local variables of a frame, as `getrefcount` counts them in `_locals_of`."""
+
+
+def _given(names: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names that the user gave: a module, or a dict, list … of tensors and modules."""
+    if isinstance(names, Module):
+        yield "", names
+        return
+    if not isinstance(names, Mapping):
+        raise ArgumentError(
+            f"names: expected a dict of tensors and modules by name, or a module, got "
+            f"{type(names).__name__}: write names={{'w': w}}"
+        )
+    for name, value in names.items():
+        for path, leaf in [("", value)] if isinstance(value, Module) else pytree.leaves(value):
+            if not isinstance(leaf, Tensor | Module):
+                raise ArgumentError(
+                    f"names: {name}{path} is {type(leaf).__name__}, expected a Tensor or a Module"
+                )
+            yield f"{name}{path}", leaf
