@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -166,7 +167,9 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(map(index, listed))
     except TypeError:
-        raise TypeError(f"sizes must be ints, or one sequence of ints, not {sizes!r}") from None
+        raise TypeError(
+            f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
+        ) from None
 
 
 def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:
@@ -199,13 +202,33 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
             "bfloat16: NumPy has no such dtype. Use float32, or float16 for 16 bits with a smaller "
             "range"
         )
-    found = np.dtype(dtype)
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        close = difflib.get_close_matches(str(dtype), _DTYPES, 1) or ["float32"]
+        raise DTypeError(
+            f"data type {dtype!r} not understood: a dtype is one of chainrule's or its name, such "
+            f"as {close[0]!r}"
+        ) from None
     if found.kind not in "biufc":
         raise DTypeError(
             f"can't make a tensor of dtype {found}. The only supported types are: float64, "
             "float32, float16, complex64, complex128, the integers and bool."
+            f"{_OTHER_KINDS.get(found.kind, '')}"
         )
     return found
+
+
+_DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+_OTHER_KINDS = dict.fromkeys("US", " Text is no number: convert it, as float(text) does") | {
+    "O": " It is the dtype of objects that are no numbers, such as None, dicts and strings among "
+    "numbers: a missing number is cr.nan",
+    "M": " Convert dates to numbers, as (dates - dates[0]) / np.timedelta64(1, 's') does",
+    "m": " Convert times to numbers, as times / np.timedelta64(1, 's') does",
+}
 
 
 def dtype_or_default(dtype: DTypeLike) -> np.dtype[Any]:
@@ -223,7 +246,8 @@ def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> 
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
-            f"{dtype_title(array.dtype)}: ask for a floating dtype=, or leave out requires_grad"
+            f"{dtype_title(array.dtype)}: write 1.0 for 1 or dtype=cr.float32, or leave out "
+            "requires_grad"
         )
     tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor

@@ -55,6 +55,11 @@ def start_pass(
         return run
     roots = as_list(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else as_list(grad_tensors)
+    if len(roots) == 1 < len(grads) and all([isinstance(g, int | float) for g in grads]):
+        raise TypeError(
+            f"gradients can be either Tensors or None, but got a list of {len(grads)} numbers: "
+            f"write cr.tensor({grads})"
+        )
     if len(roots) != len(grads):
         raise AutogradError(
             f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "

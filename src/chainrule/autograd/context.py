@@ -160,9 +160,13 @@ class Context:
     _constant: tuple[Any, ...]
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:
+        """Raise: forward has set no such attribute."""
+        raise AttributeError(
+            f"ctx has no attribute {name!r}: forward sets it, ctx.{name} = ..., or saves a tensor "
+            f"with ctx.save_for_backward({name}={name}), which backward reads as "
+            f"ctx.saved_variables.{name}"
+        )
 
     @property
     def needs_input_grad(self) -> Needs:

@@ -18,13 +18,31 @@ from chainrule.errors import AutogradError
 
 def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     """Return the public function: forward's signature without `ctx`."""
+    if not callable(spec.forward):
+        raise TypeError(
+            "autograd_function: expected forward, a function that takes ctx and the inputs, got "
+            f"{type(spec.forward).__name__}"
+        )
     signature = inspect.signature(spec.forward)
     context, *parameters = signature.parameters.values() or (None,)
     if context is None or context.kind not in (
         context.POSITIONAL_ONLY,
         context.POSITIONAL_OR_KEYWORD,
     ):
-        raise TypeError(f"the forward of {spec.name} must take ctx as its first argument")
+        raise TypeError(
+            f"the forward of {spec.name} must take ctx as its first argument: write "
+            f"def {spec.name}(ctx, ...)"
+        )
+    if context.name == "self" and parameters and parameters[0].name == "ctx":
+        raise TypeError(
+            f"{spec.name}: forward(self, ctx, ...) must be a static method, which has no self: "
+            "write @staticmethod and def forward(ctx, ...), and so for backward"
+        )
+    if not parameters and context.name not in _CONTEXT_NAMES:
+        raise TypeError(
+            f"the forward of {spec.name} must take ctx as its first argument, and then its inputs, "
+            f"but it takes {context.name!r} alone: write def {spec.name}(ctx, {context.name})"
+        )
     known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     spec.argument_names = frozenset(known)
     function, spec.cotangents = make_call(spec, parameters)
@@ -35,8 +53,17 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     public: Callable[..., Any] = _PublicFunction(function, function, _MADE)
+    if context.name not in _CONTEXT_NAMES:  # for Python's errors of calls that don't fit
+        taken = ", ".join(["ctx", *signature.parameters])
+        function.__qualname__ += (
+            f" (whose first parameter, {context.name!r}, is the ctx: write def "
+            f"{spec.name}({taken}))"
+        )
     del vars(public)["__wrapped__"]
     return public
+
+
+_CONTEXT_NAMES = ("ctx", "context", "c", "self", "cls", "_", "_ctx")
 
 
 class _PublicFunction(FunctionWrapper):
@@ -63,7 +90,14 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
         parameters = parameters[1:]  # ctx
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return None
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    if not count:
+        name = getattr(rule, "__name__", type(rule).__name__)
+        raise TypeError(
+            f"the backward {name!r} takes one argument, expected ctx and a gradient for each "
+            f"output: write def {name}(ctx, grad_output)"
+        )
+    return count
 
 
 # --- custom functions -----------------------------------------------------------------------------
@@ -262,6 +296,14 @@ class Function:
     >>> x.grad.item()
     6.0
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raise for arguments: a class is not called with its inputs."""
+        if args or kwargs:
+            raise AutogradError(
+                f"{type(self).__name__}(...) makes an object and computes nothing: write "
+                f"{type(self).__name__}.apply(...), on the class"
+            )
 
     def __call__(self, *args: Any) -> Any:
         """Raise: instances are not callable."""

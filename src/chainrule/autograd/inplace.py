@@ -269,15 +269,15 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
                 "refers to a single memory location), from_numpy shares an array that may be "
                 "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
                 "assign to .real and .imag themselves."
-            ) from error
+            ) from None
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)
-            raise ShapeError(_shape_text(array.shape, common, operation)) from error
+            raise ShapeError(_shape_text(array.shape, common, operation)) from None
         raise ShapeError(
             f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
             f"tensor of shape {list(array.shape)}"
-        ) from error
+        ) from None
     except BaseException as error:
         if not isinstance(error, Exception):  # an interrupt: it may be written
             record_write(array, operation)

@@ -47,6 +47,27 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+def check_operands(name: str, a: Any, b: Any) -> None:
+    """Raise for an operand of an arithmetic operator that is a text or a sequence.
+
+    Python would repeat a sequence, where the tensor can be an index, or else speak of that.
+    """
+    for value, other in ((a, b), (b, a)):
+        if not isinstance(value, str | bytes | list | tuple) or not isinstance(other, Tensor):
+            continue
+        if name == "multiply" and other.dtype.kind in "iub" and other._array.size == 1:
+            continue
+        listed = isinstance(value, list | tuple)
+        mend = f"write cr.tensor({value!r})" if listed else "a tensor computes with numbers"
+        raise TypeError(
+            f"unsupported operand type(s) for {_SYMBOLS.get(name, name)}: {type(a).__name__!r} and "
+            f"{type(b).__name__!r}: {mend}"
+        )
+
+
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
+
+
 def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
     """Return the class that the results for these operands have, if it is not `Tensor`."""
     for value in operands:

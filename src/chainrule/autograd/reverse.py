@@ -450,8 +450,8 @@ class BackwardPass:
                 record_write(total, "accumulation into .grad")
             try:
                 total += g
-            except ValueError as error:
-                raise InPlaceError(_UNWRITABLE) from error
+            except ValueError:
+                raise InPlaceError(_UNWRITABLE) from None
 
 
 _UNWRITABLE = (

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.conversions import STACK, attempted, check_differentiated, check_number
+from chainrule.autograd.conversions import (
+    STACK,
+    attempted,
+    check_differentiated,
+    check_number,
+    copy_error,
+)
 from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
@@ -237,7 +243,10 @@ class Tensor(TensorMethods):
 
     def _check_grad(self, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got {type(value)}"
+                ": write tensor(...) of it"
+            )
         if value is self:
             raise AutogradError("can't assign Variable as its own grad")
         if value.shape != self.shape:
@@ -494,12 +503,7 @@ class Tensor(TensorMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf:
-            text, _ = attempted(sys._getframe(1), "")
-            raise AutogradError(
-                "only leaf tensors (Tensors created explicitly by the user) support pickling and "
-                f"the deepcopy protocol at the moment: this one was made by {self.grad_fn}, in "
-                f"{text}; use detach() first"
-            )
+            raise copy_error(self, sys._getframe(1))
         array = move(self._array, CPU)
         rebuilt = array, str(self.device), self.requires_grad, self._grad
         return _rebuild, (*rebuilt, True) if is_parameter(self) else rebuilt

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from chainrule.errors import AutogradError
 
@@ -82,6 +83,8 @@ class GradcheckError(AutogradError):
 
     `report` is the linter's `CheckReport` if the linter raised it, else None.
     """
+
+    find_caller: ClassVar[list[Callable[[], Any]]] = []  # a report stands alone
 
     def __init__(self, message: str, report: CheckReport | None = None) -> None:
         super().__init__(message)

@@ -120,9 +120,30 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "sequence" not in str(error):
             raise
-        raise ShapeError(
-            f"expected sequences of the same length at each dimension: {error}"
-        ) from None
+        raise ShapeError(_ragged_text(data) or f"tensor(): {error}") from None
+
+
+def _ragged_text(data: Any) -> str:
+    """Return which of nested sequences is the first with another length than its neighbour."""
+    level, dim = [("data", data)], 0
+    while level:
+        lengths = [len(part) if isinstance(part, list | tuple) else 0 for _, part in level]
+        for (name, _), length in zip(level, lengths, strict=True):
+            if length != lengths[0]:
+                return (
+                    f"expected sequence of length {lengths[0]} at dim {dim} (got "
+                    f"{length or 'a number'}): {name} differs from {level[0][0]}, and "
+                    "a tensor's sequences have the same length at each dimension. Fill up "
+                    "the shorter ones, or keep a list of tensors"
+                )
+        level = [
+            (f"{name}[{i}]", each)
+            for name, part in level
+            if isinstance(part, list | tuple)
+            for i, each in enumerate(part)
+        ]
+        dim += 1
+    return ""
 
 
 def _default_for(dtype: np.dtype[Any], data: Any) -> np.dtype[Any]:

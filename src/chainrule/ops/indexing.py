@@ -69,6 +69,11 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
     """Write ``x[key] = value`` and record it."""
     if not isinstance(value, Tensor):
         scalar = isinstance(value, bool | int | float | complex | np.generic)
+        if isinstance(value, str | bytes | dict | type(None)):
+            raise TypeError(
+                f"setitem: can't assign a {type(value).__name__} to a tensor of dtype {x.dtype}: "
+                "give a Tensor, an array or a number"
+            )
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
     shape = value._array.shape
     if shape and shape[0] == 1:  # as in x[0] = [5]
@@ -78,6 +83,15 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
         set_item(x, as_key(key, x._array), value)
     except IndexError as error:
         raise translate_index_error(error) from None
+
+
+@operation(method="__delitem__")
+def delete_at(x: Tensor, key: Any) -> None:
+    """Raise: a tensor keeps its elements."""
+    raise TypeError(
+        f"Tensor does not support deleting items, as by del x[{key!r}]: its shape {list(x.shape)} "
+        "is fixed. Write what is kept, x[mask] or cat([x[:i], x[i + 1:]])"
+    )
 
 
 def as_key(key: Any, array: Array) -> Any:
@@ -131,9 +145,15 @@ def _index_array(part: Any) -> Array:
 
 def _raise_invalid_index(part: Any) -> Any:
     found_type = part.dtype if isinstance(part, ndarray) else type(part).__name__
+    mends = {
+        "str": ". A tensor has no names: write the number of the column, as in x[:, 0]",
+        "float": f". Write int({part})",
+        "set": ". A set has no order: write x[sorted(indices)]",
+    }
+    mend = ". Convert them with .long()" if isinstance(part, ndarray) else ""
     raise OutOfBoundsError(
         "only integers, slices (`:`), ellipsis (`...`), None and long, byte or bool Tensors are "
-        f"valid indices (got {found_type})"
+        f"valid indices (got {found_type}){mends.get(str(found_type), mend)}"
     )
 
 
@@ -229,7 +249,10 @@ def index_of(operation: str, index: Operand) -> Tensor:
     """Return an index as a tensor, which must have an integer dtype."""
     tensor = tensor_of(index)
     if tensor._array.dtype.kind not in "iu":
-        raise DTypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
+        raise DTypeError(
+            f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}: convert it with "
+            ".long()"
+        )
     return tensor
 
 

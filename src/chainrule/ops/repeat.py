@@ -99,7 +99,8 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     if len(times) < x.ndim:
         raise ShapeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-            f"tensor: got {len(times)} and {x.ndim}"
+            f"tensor: got {len(times)} and {x.ndim}: write "
+            f"repeat({', '.join(map(str, (1,) * (x.ndim - len(times)) + times))})"
         )
     if min(times, default=1) < 0:
         raise ShapeError(f"repeat: can't repeat a negative number of times: {list(times)}")

@@ -104,7 +104,10 @@ def infer_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     unknown = [i for i, size in enumerate(sizes) if size < 0]
     known = math.prod([size for size in sizes if size >= 0])
     if len(unknown) > 1:
-        raise ShapeError(f"only one dimension can be inferred, but the shape is {list(sizes)}")
+        raise ShapeError(
+            f"only one dimension can be inferred, but the shape is {list(sizes)}: say -1 once, and "
+            f"the other sizes, of {list(x.shape)}"
+        )
     if any(sizes[i] != -1 for i in unknown):
         raise ShapeError(f"invalid shape dimension {sizes[unknown[0]]} in {list(sizes)}")
     if unknown and known == 0:
@@ -113,7 +116,11 @@ def infer_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
             "unspecified dimension size -1 can be any value and is ambiguous"
         )
     if count % known if unknown else known != count:
-        raise ShapeError(f"shape '{list(sizes)}' is invalid for input of size {count}")
+        rest = f"no multiple of {known}" if unknown else f"not {known}"
+        raise ShapeError(
+            f"shape '{list(sizes)}' is invalid for input of size {count}: {list(x.shape)} has "
+            f"{count} elements, {rest}. One size may be -1, which is then computed"
+        )
     if not unknown:
         return sizes
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])

@@ -381,6 +381,14 @@ class Optimizer:
         for hook in [*self._hooks["load_state_dict_pre"].values()]:
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
+        if not isinstance(state_dict, Mapping) or "param_groups" not in state_dict:
+            names = (
+                list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
+            )
+            raise ArgumentError(
+                "load_state_dict: expected what state_dict() of an optimizer returned, with "
+                f"'param_groups' and 'state', got {names}"
+            )
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ArgumentError(
@@ -503,6 +511,11 @@ def _ordered(params: Any) -> list[Any]:
             "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
             "got a Tensor: put it into a list"
         )
+    if hasattr(params, "parameters"):
+        raise TypeError(
+            f"params argument given to the optimizer should be an iterable of Tensors or dicts, "
+            f"but {type(params).__name__!r} object is not iterable: write module.parameters()"
+        )
     if isinstance(params, set | frozenset):
         raise TypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering of "
@@ -515,6 +528,7 @@ def _check_parameter(param: Any) -> None:
     if not isinstance(param, Tensor):
         raise TypeError(
             f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
+            ": make a leaf of it, cr.tensor(..., requires_grad=True)"
         )
     if not param.is_leaf:
         raise ArgumentError(

@@ -54,6 +54,11 @@ class Generator(np.random.Generator):
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence of a seed; return the generator."""
+        if not hasattr(seed, "__index__") and not isinstance(seed, float | np.floating):
+            raise TypeError(
+                f"manual_seed: seed must be an int, got {seed!r}: zlib.crc32(text.encode()) makes "
+                "one of a text"
+            )
         seed = int(seed) if seed >= 0 else int(seed) + 2**64  # as PyTorch maps negative ones
         bits = self.bit_generator
         bits.state = type(bits)(seed).state

@@ -93,13 +93,16 @@ class ArgnumSelection:
             default = inspect.signature(self.function).parameters[name].default
             if default is not inspect.Parameter.empty:
                 return default
-        given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
         names = self._names()
+        given = [
+            *[f"{i} ({names[i]})" if i < len(names) else str(i) for i in range(len(self.args))],
+            *map(repr, self.kwargs),
+        ]
         known = f" Its arguments are {', '.join(names)}" if names else ""
         raise ArgumentError(
             f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
             f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says "
-            f"which.{known}"
+            f"which, by name or position.{known}"
         )
 
     def _names(self) -> list[str]:

@@ -160,7 +160,10 @@ class Module(Stateful):
     def register_module(self, name: str, module: Module | None) -> None:
         """Add a submodule; None declares one that this module goes without."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(
+                f"{type(module).__name__} is not a Module subclass, as submodule {name!r} must be "
+                "(or None). The modules of a list are given one by one, as by f(*modules)"
+            )
         self._register(MODULE, name, module)
 
     add_module = register_module
@@ -618,7 +621,7 @@ def _check_member(name: str, kind: str, value: Any) -> None:
     title = {MODULE: "child module", TRANSIENT: BUFFER}.get(kind, kind)
     raise TypeError(
         f"cannot assign {type(value).__name__!r} object as {title} {name!r} ({expected} or None "
-        "expected)"
+        f"expected): write {expected}(...) of it, or use another name"
     )
 
 

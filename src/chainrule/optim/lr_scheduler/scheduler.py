@@ -141,7 +141,10 @@ _LRScheduler = LRScheduler  # PyTorch's former name, from which scripts derive c
 
 def checked_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise TypeError(
+            f"{type(optimizer).__name__} is not an Optimizer: a scheduler takes the optimizer "
+            "whose rate it sets, as in StepLR(optimizer, step_size)"
+        )
     return optimizer
 
 
