@@ -20,7 +20,7 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     """Return the public function: forward's signature without `ctx`."""
     if not callable(spec.forward):
         raise TypeError(
-            "autograd_function: expected forward, a function that takes ctx and the inputs, got "
+            "autograd_function: expected forward, a callable that takes ctx and the inputs, got "
             f"{type(spec.forward).__name__}"
         )
     signature = inspect.signature(spec.forward)
@@ -94,8 +94,8 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     if not count:
         name = getattr(rule, "__name__", type(rule).__name__)
         raise TypeError(
-            f"the backward {name!r} takes one argument, expected ctx and a gradient for each "
-            f"output: write def {name}(ctx, grad_output)"
+            f"the backward {name!r} takes 1 positional argument, expected ctx and a gradient for "
+            f"each output: write def {name}(ctx, grad_output)"
         )
     return count
 

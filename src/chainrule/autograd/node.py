@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chainrule.autograd.location import Location, entered, locate
+from chainrule.autograd.location import Location, locate
 from chainrule.autograd.versions import next_seq, version_at, version_of, writes_since
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 
@@ -58,11 +58,6 @@ class RemovableHandle:
     __slots__ = ("_hooks", "_key")
 
     def __init__(self, hooks: HookDict, hook: Callable[..., Any]) -> None:
-        if not callable(hook):
-            raise TypeError(
-                f"{entered()}a hook is a function, but got {type(hook).__name__}: write it as "
-                "lambda grad: ..., or give its name without parentheses"
-            )
         self._hooks = weakref.ref(hooks)
         self._key = next_seq()
         hooks[self._key] = hook

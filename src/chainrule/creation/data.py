@@ -131,10 +131,10 @@ def _ragged_text(data: Any) -> str:
         for (name, _), length in zip(level, lengths, strict=True):
             if length != lengths[0]:
                 return (
+                    "expected sequences of the same length at each dimension, that is, "
                     f"expected sequence of length {lengths[0]} at dim {dim} (got "
-                    f"{length or 'a number'}): {name} differs from {level[0][0]}, and "
-                    "a tensor's sequences have the same length at each dimension. Fill up "
-                    "the shorter ones, or keep a list of tensors"
+                    f"{length or 'a number'}): {name} differs from {level[0][0]}. "
+                    "Fill up the shorter ones, or keep a list of tensors"
                 )
         level = [
             (f"{name}[{i}]", each)

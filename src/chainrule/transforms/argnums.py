@@ -94,14 +94,13 @@ class ArgnumSelection:
             if default is not inspect.Parameter.empty:
                 return default
         names = self._names()
-        given = [
-            *[f"{i} ({names[i]})" if i < len(names) else str(i) for i in range(len(self.args))],
-            *map(repr, self.kwargs),
-        ]
+        given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
+        called = ", ".join(names[: len(self.args)])
         known = f" Its arguments are {', '.join(names)}" if names else ""
         raise ArgumentError(
             f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
-            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says "
+            f"differentiated by, but the call has {', '.join(given) or 'none'}"
+            f"{f' ({called})' if called else ''}: argnums says "
             f"which, by name or position.{known}"
         )
 
