@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
 from chainrule.autograd.context import Context
+from chainrule.autograd.function_help import help_text
 from chainrule.autograd.function_source import make_call
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
 from chainrule.errors import AutogradError
@@ -66,10 +67,27 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
 _CONTEXT_NAMES = ("ctx", "context", "c", "self", "cls", "_", "_ctx")
 
 
-class _PublicFunction(FunctionWrapper):
-    """The public wrapper of a custom function."""
+class _Help:
+    """The doc of a custom function: that of forward, and which arguments have gradients."""
 
+    def __get__(self, function: Any, owner: Any) -> str | None:
+        if function is None:
+            return "A custom function."
+        spec: Any = vars(function).get("spec")
+        doc: str | None = vars(function).get("__doc__")
+        if spec is None:
+            return doc
+        names = list(inspect.signature(function).parameters)
+        return help_text(doc, names, spec.backward_rule, spec.jvp_rule, spec.name)
+
+    def __set__(self, function: Any, doc: str | None) -> None:
+        vars(function)["__doc__"] = doc
+
+
+class _PublicFunction(FunctionWrapper):
     __slots__ = ()
+
+    __doc__: Any = _Help()
 
     def __reduce__(self) -> tuple[Any, ...]:
         spec: AutogradFunction = vars(self)["spec"]
@@ -251,7 +269,7 @@ def autograd_function(
     -------
     function
         With the signature of `forward` without `ctx`; its attributes `backward` and `jvp` are
-        decorators for the rules.
+        decorators for the rules. `help()` of it says which arguments have gradients.
 
     Examples
     --------
