@@ -55,7 +55,7 @@ def with_inner_function(ctx: Any, g: Any) -> Any:
 )
 def test_help_says_which_arguments_have_gradients(backward: Any, lines: list[str]) -> None:
     @cr.autograd_function
-    def f(ctx: Any, x: Any, b: Any = None, *, n: int = 2) -> Any:
+    def f(ctx, x, b=None, *, n=2):  # type: ignore[no-untyped-def]
         """Return x.
 
         More of it.
@@ -65,13 +65,14 @@ def test_help_says_which_arguments_have_gradients(backward: Any, lines: list[str
     if backward is not None:
         f.backward(backward)
     text = pydoc.plain(pydoc.render_doc(f))
-    assert "f(x, b=None, *, n=2)" in text.replace(": 'Any'", "").replace(": 'int'", "").replace(
-        ": Any", ""
-    ).replace(" = ", "=").replace(": int", "").replace("'", "")
+    assert "f(x, b=None, *, n=2)" in text
     code = getattr(getattr(backward, "__wrapped__", backward), "__code__", None)
     where = "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
     section = "\n".join(["Gradients", "---------", *lines, "forward mode : no jvp rule"])
-    assert f.__doc__ == f"Return x.\n\nMore of it.\n\n{section.format(where)}"
+    assert (
+        f.__doc__.removeprefix("f(x, b=None, *, n=2)\n\n")
+        == f"Return x.\n\nMore of it.\n\n{section.format(where)}"
+    )
 
 
 def test_one_argument_a_rule_for_forward_mode_and_no_doc() -> None:
@@ -91,5 +92,5 @@ def test_help_of_a_class() -> None:
         def backward(ctx: Any, g: Any) -> Any:
             return g, None
 
-    assert Square.apply.__doc__.startswith("Return x².\n\nGradients\n---------\nx : by backward")
+    assert "Return x².\n\nGradients\n---------\nx : by backward" in Square.apply.__doc__
     assert "n : no gradient" in Square.apply.__doc__

@@ -77,8 +77,12 @@ class _Help:
         doc: str | None = vars(function).get("__doc__")
         if spec is None:
             return doc
-        names = list(inspect.signature(function).parameters)
-        return help_text(doc, names, spec.backward_rule, spec.jvp_rule, spec.name)
+        signature = inspect.signature(function)
+        if not inspect.isroutine(function):  # from Python 3.13 on, help() then leaves it out
+            doc = f"{spec.name}{signature}\n\n{inspect.cleandoc(doc or '')}".rstrip()
+        return help_text(
+            doc, list(signature.parameters), spec.backward_rule, spec.jvp_rule, spec.name
+        )
 
     def __set__(self, function: Any, doc: str | None) -> None:
         vars(function)["__doc__"] = doc

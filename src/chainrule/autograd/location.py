@@ -167,7 +167,9 @@ def _public_name(frame: FrameType) -> str:
         return ""
     if outer:
         return name if outer[0][:1].isupper() else ""
-    return name if name in frame.f_globals.get("__all__", ()) else ""
+    tensor = getattr(sys.modules.get("chainrule.autograd.tensor"), "Tensor", None)
+    is_known = name in frame.f_globals.get("__all__", ()) or hasattr(tensor, name)
+    return name if is_known else ""
 
 
 LocatedError.find_caller.append(find_caller)

@@ -396,7 +396,7 @@ class Tensor(TensorMethods):
         except AutogradError as error:
             check_differentiated(self)
             text, mend = attempted(sys._getframe(1), STACK)
-            raise AutogradError(f"{error} NumPy asked for it in {text}. {mend}.") from None
+            raise AutogradError(f"{error.args[0]} NumPy asked for it in {text}. {mend}.") from None
         return np.array(array, dtype=dtype, copy=copy)
 
     def item(self) -> Any:
