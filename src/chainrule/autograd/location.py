@@ -18,11 +18,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "__main__.py")
 
 
+_GENERATED = ("<vjp of ", "<binder of ", "<compiled ", "<call of ")  # sources of ours
+
+
 class _Internal(dict[str, bool]):
     """Cache of whether a file belongs to the package, by file name."""
 
     def __missing__(self, filename: str) -> bool:
-        inside = filename.startswith((_PACKAGE, "<vjp of ", "<binder of ")) and filename != _DEMO
+        inside = filename.startswith((_PACKAGE, *_GENERATED)) and filename != _DEMO
         self[filename] = inside
         return inside
 
