@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -205,6 +204,8 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         found = np.dtype(dtype)
     except TypeError:
+        import difflib  # for errors alone
+
         close = difflib.get_close_matches(str(dtype), _DTYPES, 1) or ["float32"]
         raise DTypeError(
             f"data type {dtype!r} not understood: a dtype is one of chainrule's or its name, such "

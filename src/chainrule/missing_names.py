@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -218,6 +217,8 @@ def missing(module: str, name: str) -> AttributeError:
 
 def _close(module: str, name: str) -> str:
     """Return the name that is spelt nearly like a missing one."""
+    import difflib  # for errors alone
+
     home = sys.modules[module]
     names = [*vars(home), *getattr(home, "__all__", ())]
     found = difflib.get_close_matches(name, names, 1, 0.8)

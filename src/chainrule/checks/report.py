@@ -62,7 +62,8 @@ class CheckReport:
 
     def __str__(self) -> str:
         count = len(self.problems)
-        verdict = "no problems" if not count else f"{count} problem{'s' if count > 1 else ''}"
+        found = "no problems in what was checked" if self.skipped else "no problems"
+        verdict = found if not count else f"{count} problem{'s' if count > 1 else ''}"
         lines = [f"{self.function}: {verdict}"]
         for number, problem in enumerate(self.problems, 1):
             lines.append(f"  {number}. {_indented(str(problem))}")
