@@ -15,7 +15,7 @@ from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
-from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.primitives import elementwise
 
 Operand = Tensor | np.ndarray[Any, Any] | np.generic | complex  # a number, a bool too
@@ -96,7 +96,7 @@ def one_dim(dim: Any, ndim: int) -> int:
             raise TypeError
         number = index(dim)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{entered()}a dimension must be an int, not {type(dim).__name__}"
         ) from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
@@ -116,7 +116,7 @@ def whole_number(value: Any, operation: str, name: str) -> int:
     try:
         return index(value)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{operation}: {name} must be an int, got {value!r} ({type(value).__name__})"
         ) from None
 
@@ -142,7 +142,7 @@ def either(dim: Any, axis: Any) -> Any:
     if axis is None:
         return dim
     if dim is not None:
-        raise TypeError("dim and axis are two names of one argument: give one of them")
+        raise ArgumentTypeError("dim and axis are two names of one argument: give one of them")
     return axis
 
 
@@ -166,7 +166,7 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(map(index, listed))
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
         ) from None
 

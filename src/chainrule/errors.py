@@ -16,6 +16,7 @@ from numpy.linalg import LinAlgError as _NumPyLinAlgError
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "AutogradError",
     "CompileError",
     "DTypeError",
@@ -62,6 +63,10 @@ def _restored(kind: type[LocatedError], text: str, args: tuple[Any, ...]) -> Loc
 
 class ArgumentError(LocatedError, ValueError):
     """An argument of the right type with an invalid value."""
+
+
+class ArgumentTypeError(LocatedError, TypeError):
+    """An argument of a wrong type."""
 
 
 class AutogradError(LocatedError):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 
 
 class ArrayProxy:
@@ -54,7 +55,7 @@ class ArrayProxy:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise ArgumentTypeError("len() of unsized object")
         length: int = self.shape[0]
         return length
 

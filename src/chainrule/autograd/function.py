@@ -12,7 +12,7 @@ from chainrule.autograd.context import Context
 from chainrule.autograd.function_help import help_text
 from chainrule.autograd.function_source import make_call
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ from chainrule.errors import AutogradError
 def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     """Return the public function: forward's signature without `ctx`."""
     if not callable(spec.forward):
-        raise TypeError(
+        raise ArgumentTypeError(
             "autograd_function: expected forward, a callable that takes ctx and the inputs, got "
             f"{type(spec.forward).__name__}"
         )
@@ -30,17 +30,17 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
         context.POSITIONAL_ONLY,
         context.POSITIONAL_OR_KEYWORD,
     ):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the forward of {spec.name} must take ctx as its first argument: write "
             f"def {spec.name}(ctx, ...)"
         )
     if context.name == "self" and parameters and parameters[0].name == "ctx":
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{spec.name}: forward(self, ctx, ...) must be a static method, which has no self: "
             "write @staticmethod and def forward(ctx, ...), and so for backward"
         )
     if not parameters and context.name not in _CONTEXT_NAMES:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the forward of {spec.name} must take ctx as its first argument, and then its inputs, "
             f"but it takes {context.name!r} alone: write def {spec.name}(ctx, {context.name})"
         )
@@ -105,7 +105,7 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     parameters = list(inspect.signature(rule).parameters.values())
     if not parameters:
         name = getattr(rule, "__name__", type(rule).__name__)
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the backward {name!r} takes no arguments, expected ctx and a gradient for each output"
         )
     if parameters[0].kind is not parameters[0].VAR_POSITIONAL:
@@ -115,7 +115,7 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if not count:
         name = getattr(rule, "__name__", type(rule).__name__)
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the backward {name!r} takes 1 positional argument, expected ctx and a gradient for "
             f"each output: write def {name}(ctx, grad_output)"
         )

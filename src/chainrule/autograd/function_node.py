@@ -21,7 +21,13 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log, writes_since
 from chainrule.autograd.views import View, current_node
 from chainrule.backend import namespace, ndarray, numpy_xp
-from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
+from chainrule.errors import (
+    ArgumentTypeError,
+    AutogradError,
+    InPlaceError,
+    MissingRuleError,
+    ShapeError,
+)
 from chainrule.primitives import indexing
 
 if TYPE_CHECKING:
@@ -305,7 +311,9 @@ def _as_tensor(value: Any, what: str) -> Tensor:
     try:
         return as_tensors((value,))[0]
     except TypeError:
-        raise TypeError(f"{what.format(type(value).__name__)}, expected a Tensor or None") from None
+        raise ArgumentTypeError(
+            f"{what.format(type(value).__name__)}, expected a Tensor or None"
+        ) from None
 
 
 def _once_text(name: str) -> str:

@@ -24,7 +24,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import preserve_saved, record_write, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
-from chainrule.errors import DTypeError, InPlaceError, ShapeError
+from chainrule.errors import ArgumentTypeError, DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.primitives import elementwise
 from chainrule.primitives.indexing import assign, getitem, index
@@ -213,7 +213,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
 def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
     result: Tensor = primitive.apply(x, other)
     if result is NotImplemented:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"
         )
     return result

@@ -12,6 +12,7 @@ from chainrule.autograd.location import INTERNAL, entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import is_array, namespace
+from chainrule.errors import ArgumentTypeError
 
 Array = Any
 
@@ -62,7 +63,7 @@ def check_operands(name: str, a: Any, b: Any) -> None:
             continue
         listed = isinstance(value, list | tuple)
         mend = f"write cr.tensor({value!r})" if listed else "a tensor computes with numbers"
-        raise TypeError(
+        raise ArgumentTypeError(
             f"unsupported operand type(s) for {_SYMBOLS.get(name, name)}: {type(a).__name__!r} and "
             f"{type(b).__name__!r}: {mend}"
         )
@@ -124,7 +125,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
             continue
         tensor = _operand(value, like)
         if tensor is NotImplemented:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{entered()}expected a Tensor, an array or a number, got {type(value).__name__}"
             )
         tensors.append(tensor)

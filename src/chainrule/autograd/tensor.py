@@ -31,7 +31,7 @@ from chainrule.autograd.node import (
 from chainrule.autograd.versions import version_of
 from chainrule.autograd.views import View, current_node, replace_memory
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
-from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
+from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor_methods import TensorMethods
@@ -243,7 +243,7 @@ class Tensor(TensorMethods):
 
     def _check_grad(self, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"assigned grad expected to be a Tensor or None but got {type(value)}"
                 ": write tensor(...) of it"
             )
@@ -358,7 +358,7 @@ class Tensor(TensorMethods):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"t.data = x: x has to be a Tensor, but got {type(value).__name__}: from_numpy() "
                 "makes one of an array"
             )
@@ -379,7 +379,7 @@ class Tensor(TensorMethods):
         if array.__class__ is ndarray and (force or self._node is None is self._view):
             return array  # the usual case
         if array.__class__ is not ndarray and not force and self.device != CPU:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
                 "copy the tensor to host memory first."
             )
@@ -436,17 +436,19 @@ class Tensor(TensorMethods):
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
+            raise ArgumentTypeError(
+                "only integer tensors of a single element can be converted to an index"
+            )
         return int(self._array.item())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
+            raise ArgumentTypeError("len() of a 0-d tensor")
         return len(self._array)
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
-            raise TypeError("iteration over a 0-d tensor")
+            raise ArgumentTypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
     def __reversed__(self) -> Tensor:
@@ -492,7 +494,7 @@ class Tensor(TensorMethods):
         if self._array.ndim == 0 and (spec or is_known(self._array)):
             return format(self.item(), spec)
         if spec:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
                 f"number, but the shape is {list(self.shape)}. Format the numbers of tolist(), or "
                 "choose digits with set_printoptions(precision=...)"

@@ -21,7 +21,7 @@ from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import array_from_dlpack, is_array, namespace
 from chainrule.backend import device as as_device
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.primitives import elementwise
 
 __all__ = ["tensor", "asarray", "from_numpy", "frombuffer"]
@@ -294,7 +294,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     array([3., 3.], dtype=float32)
     """
     if not is_array(array):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+        raise ArgumentTypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype_of(array.dtype)
     shared: Any = array.view(np.ndarray) if isinstance(array, np.ndarray) else array
     return leaf(watched(shared))

@@ -12,7 +12,13 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
-from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from chainrule.operation import operation
 from chainrule.ops.index_errors import translate_index_error
 from chainrule.ops.reshape import broadcast_to, reshape
@@ -70,7 +76,7 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
     if not isinstance(value, Tensor):
         scalar = isinstance(value, bool | int | float | complex | np.generic)
         if isinstance(value, str | bytes | dict | type(None)):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"setitem: can't assign a {type(value).__name__} to a tensor of dtype {x.dtype}: "
                 "give a Tensor, an array or a number"
             )
@@ -88,7 +94,7 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
 @operation(method="__delitem__")
 def delete_at(x: Tensor, key: Any) -> None:
     """Raise: a tensor keeps its elements."""
-    raise TypeError(
+    raise ArgumentTypeError(
         f"Tensor does not support deleting items, as by del x[{key!r}]: its shape {list(x.shape)} "
         "is fixed. Write what is kept, x[mask] or cat([x[:i], x[i + 1:]])"
     )
@@ -427,7 +433,7 @@ def masked_select(input: Operand, mask: Operand) -> Tensor:
     """
     input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
-        raise TypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+        raise ArgumentTypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(input.shape, mask.shape)
     return get_item(
         input if input.shape == shape else broadcast_to(input, shape),

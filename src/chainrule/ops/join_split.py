@@ -13,7 +13,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import View, view_of
 from chainrule.backend import promoted
-from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.reshape import reshape
 from chainrule.primitives import Primitive, indexing, shaping
@@ -252,7 +252,7 @@ def split(
     length = input.shape[number]
     lengths = split_size if split_size_or_sections is None else split_size_or_sections
     if lengths is None:
-        raise TypeError("split() needs split_size_or_sections: the length of each part")
+        raise ArgumentTypeError("split() needs split_size_or_sections: the length of each part")
     if isinstance(lengths, Sequence):
         sizes = tuple(lengths)
         if sum(sizes) != length or min(sizes, default=0) < 0:

@@ -20,7 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace, ndarray
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.primitives import shaping
 
@@ -291,7 +291,9 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     """
     input = tensor_of(input)
     if axis is None:
-        raise TypeError("expand_dims: expected an int or a sequence of ints as the axis, got None")
+        raise ArgumentTypeError(
+            "expand_dims: expected an int or a sequence of ints as the axis, got None"
+        )
     count = len(axis) if isinstance(axis, Sequence) else 1
     new = many_dims(axis, input.ndim + count) or ()
     sizes = iter(input.shape)

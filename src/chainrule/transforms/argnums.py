@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 from chainrule.pytree import Stateful
 from chainrule.transforms.arguments import TransformCall, title_of
 
@@ -78,7 +78,7 @@ class ArgnumSelection:
             names = [] if position < count else self._names()
             name = names[position] if 0 <= position < len(names) else ""
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{self.title}: argnums are positions or names of arguments, but got {requested!r}"
             )
         if 0 <= position < count:

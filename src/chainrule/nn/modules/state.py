@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.arguments import tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, is_parameter, make
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.nn.modules.members import BUFFER, MODULE, PARAMETER
 from chainrule.nn.parameter import Parameter, is_uninitialized
 
@@ -125,7 +125,7 @@ def load_state(
     """Load a state dict, or raise with everything that doesn't fit and change nothing."""
     if not isinstance(state_dict, Mapping):
         of_path = ": read the file first, load_state_dict(cr.load(path))"
-        raise TypeError(
+        raise ArgumentTypeError(
             f"Expected state_dict to be dict-like, got {type(state_dict)}"
             f"{of_path if isinstance(state_dict, str | os.PathLike) else ''}."
         )
