@@ -468,7 +468,7 @@ class disable_saved_tensors_hooks(ModeContext):
     ...     with cr.saved_tensors_hooks(lambda t: t, lambda t: t):
     ...         pass
     Traceback (most recent call last):
-    chainrule.errors.AutogradError: no hooks here
+    chainrule.errors.AutogradError: ...no hooks here...
     """
 
     def __init__(self, error_message: str) -> None:
