@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import pathlib
+import re
 from importlib import import_module
 
 import pytest
 
+import chainrule as cr
 from chainrule.missing_names import _MENDS
 
 
@@ -19,3 +23,59 @@ def test_other_names_raise_the_usual_error() -> None:
     for module in ("chainrule", "chainrule.nn", "chainrule.optim", "chainrule.cuda"):
         with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute 'typo'$"):
             getattr(import_module(module), "typ" + "o")
+
+
+NAMES_OF_R = (pathlib.Path(__file__).parent / "helpers" / "torch_for_r.txt").read_text().split()
+WITHOUT_COUNTERPART = (  # quantized tensors, memory reports, threads and files of LibTorch
+    "backends_ contrib_ cpu_ cuda_ get_install install_torch_ is_torch_ jit_ nn_aum_loss "
+    "nn_contrib_ nnf_area_ nnf_contrib_ nnf_conv_tbc nnf_fractional_ torch_cfloat32 torch_chalf "
+    "torch_conv_tbc torch_dequantize torch_empty_strided torch_float8_ torch_get_num_interop "
+    "torch_is_installed torch_ormqr torch_per_ torch_q torch_set_num_interop set_cpu_ "
+    "torch_sparse_sampled torch_tensor_from_buffer torch_unsafe_"
+)
+
+
+def test_each_name_of_torch_for_r_leads_to_ours() -> None:
+    lost = []
+    for name in NAMES_OF_R:
+        if hasattr(cr, name):
+            continue
+        with pytest.raises(AttributeError) as caught:
+            getattr(cr, name)
+        lacks, _, mend = str(caught.value).partition(": ")
+        assert lacks == f"module 'chainrule' has no attribute {name!r}"
+        for path in re.findall(r"\bcr\.([A-Za-z_0-9.]*\w)", mend):
+            functools.reduce(getattr, path.split("."), cr)  # raises if it names what isn't there
+        if not mend or "counterpart" in mend:
+            lost.append(name)
+    assert not [name for name in lost if not name.startswith(tuple(WITHOUT_COUNTERPART.split()))]
+    assert len(lost) < len(NAMES_OF_R) / 10
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("torch_tensor", "say cr.tensor"),
+        ("torch_celu", "say cr.celu"),
+        ("torch_fft_rfft", "say cr.fft.rfft"),
+        ("linalg_inv", "say cr.linalg.inv"),
+        ("nn_linear", "say cr.nn.Linear"),
+        ("nn_bce_loss", "say cr.nn.BCELoss"),
+        ("nnf_relu", "say cr.nn.functional.relu"),
+        ("nn_utils_clip_grad_norm_", "say cr.nn.utils.clip_grad_norm_"),
+        ("optim_adam", "say cr.optim.Adam"),
+        ("lr_step", "say cr.optim.lr_scheduler.StepLR"),
+        ("lr_one_cycle", "say cr.optim.lr_scheduler.OneCycleLR"),
+        ("distr_categorical", "say cr.distributions.Categorical"),
+        ("dataset_subset", "say cr.utils.data.Subset"),
+        ("cuda_is_available", "say cr.cuda.is_available"),
+        ("with_no_grad", r"say with cr.no_grad\(\):"),
+        ("with_detect_anomaly", r"say with cr.detect_anomaly\(\):"),
+        ("nn_fractional_max_pool2d", "say nn.AdaptiveMaxPool2d"),
+        ("torch_quint8", "this name of torch for R has no counterpart"),
+        ("tesnor", "did you mean 'tensor'"),
+    ],
+)
+def test_a_name_follows_from_its_prefix(name: str, mend: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': {mend}"):
+        getattr(cr, name)

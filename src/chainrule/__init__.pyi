@@ -124,6 +124,7 @@ from chainrule.creation.windows import hamming_window as hamming_window
 from chainrule.creation.windows import hann_window as hann_window
 from chainrule.creation.windows import kaiser_window as kaiser_window
 from chainrule.errors import ArgumentError as ArgumentError
+from chainrule.errors import ArgumentTypeError as ArgumentTypeError
 from chainrule.errors import AutogradError as AutogradError
 from chainrule.errors import CompileError as CompileError
 from chainrule.errors import DeviceError as DeviceError

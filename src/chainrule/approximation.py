@@ -14,7 +14,7 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.creation import ones_like, zeros_like
-from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, MissingRuleError, ShapeError
 from chainrule.numpy.array_class import as_ndarrays, behaves_as_array
 from chainrule.ops import einsum, stack
 from chainrule.transforms.arguments import check_callable, primal, recorded_call, title_of
@@ -109,7 +109,7 @@ class TaylorPolynomial:
         if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
             raise ArgumentError(f"taylor: order is an integer from 0 on, but got {order!r}")
         if pytree.children(x0) is not None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"taylor: x0 is a number, a tensor or an array, but got a {type(x0).__name__}: "
                 "vector, unravel = cr.tree.ravel(x0) makes one vector of a tree"
             )
@@ -401,7 +401,7 @@ def _checked(function: Any, result: Any) -> Tensor:
             return tensor_of(values_of(result))
     except TypeError:
         pass
-    raise TypeError(
+    raise ArgumentTypeError(
         f"taylor: expected {title_of(function)} to return a tensor, an array or a number, but got "
         f"a {type(result).__name__}: take the polynomial of each part"
     )

@@ -15,7 +15,7 @@ from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
-from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.primitives import elementwise
 
 Operand = Tensor | np.ndarray[Any, Any] | np.generic | complex  # a number, a bool too
@@ -96,7 +96,7 @@ def one_dim(dim: Any, ndim: int) -> int:
             raise TypeError
         number = index(dim)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{entered()}a dimension must be an int, not {type(dim).__name__}"
         ) from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
@@ -116,7 +116,7 @@ def whole_number(value: Any, operation: str, name: str) -> int:
     try:
         return index(value)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{operation}: {name} must be an int, got {value!r} ({type(value).__name__})"
         ) from None
 
@@ -142,7 +142,7 @@ def either(dim: Any, axis: Any) -> Any:
     if axis is None:
         return dim
     if dim is not None:
-        raise TypeError("dim and axis are two names of one argument: give one of them")
+        raise ArgumentTypeError("dim and axis are two names of one argument: give one of them")
     return axis
 
 
@@ -166,7 +166,9 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(map(index, listed))
     except TypeError:
-        raise TypeError(f"sizes must be ints, or one sequence of ints, not {sizes!r}") from None
+        raise ArgumentTypeError(
+            f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
+        ) from None
 
 
 def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:
@@ -199,13 +201,35 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
             "bfloat16: NumPy has no such dtype. Use float32, or float16 for 16 bits with a smaller "
             "range"
         )
-    found = np.dtype(dtype)
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        import difflib  # for errors alone
+
+        close = difflib.get_close_matches(str(dtype), _DTYPES, 1) or ["float32"]
+        raise DTypeError(
+            f"data type {dtype!r} not understood: a dtype is one of chainrule's or its name, such "
+            f"as {close[0]!r}"
+        ) from None
     if found.kind not in "biufc":
         raise DTypeError(
             f"can't make a tensor of dtype {found}. The only supported types are: float64, "
             "float32, float16, complex64, complex128, the integers and bool."
+            f"{_OTHER_KINDS.get(found.kind, '')}"
         )
     return found
+
+
+_DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+_OTHER_KINDS = dict.fromkeys("US", " Text is no number: convert it, as float(text) does") | {
+    "O": " It is the dtype of objects that are no numbers, such as None, dicts and strings among "
+    "numbers: a missing number is cr.nan",
+    "M": " Convert dates to numbers, as (dates - dates[0]) / np.timedelta64(1, 's') does",
+    "m": " Convert times to numbers, as times / np.timedelta64(1, 's') does",
+}
 
 
 def dtype_or_default(dtype: DTypeLike) -> np.dtype[Any]:
@@ -223,7 +247,8 @@ def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> 
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
-            f"{dtype_title(array.dtype)}: ask for a floating dtype=, or leave out requires_grad"
+            f"{dtype_title(array.dtype)}: write 1.0 for 1 or dtype=cr.float32, or leave out "
+            "requires_grad"
         )
     tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor

@@ -16,7 +16,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation import zeros
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from chainrule.interrupts import call_then
 from chainrule.ops import stack, unbind
 from chainrule.random.draw import default_generator
@@ -67,7 +67,7 @@ def matched(what: str, node: Any, expected: Sequence[TensorType], other: Any) ->
         if first is None and second is None:
             continue
         if any(part is None or pytree.children(part) is not None for part in (first, second)):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{what} must keep its structure: {what.split()[-1]}{path} was {described(first)}, "
                 f"and is {described(second)} now"
             )
@@ -208,7 +208,7 @@ class Step:
     def __call__(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         result = self.f(pytree.with_leaves(self.init, carry), pytree.with_leaves(self.slices, xs))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"scan: f must return a pair (carry, y), got {described(result)}: return "
                 "(carry, None) if nothing is to be collected"
             )

@@ -3,16 +3,20 @@
 Each exception is a RuntimeError, which code written for PyTorch catches, and also the built-in
 exception that a NumPy user expects. A message names the operation, the actual and the expected
 arguments, and a remedy; it contains PyTorch's or NumPy's words where people search for them.
+As text, it also has the public function that was called, and the user's line, if it lacks them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any, ClassVar
 
 from numpy.linalg import LinAlgError as _NumPyLinAlgError
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "AutogradError",
     "CompileError",
     "DTypeError",
@@ -30,11 +34,42 @@ __all__ = [
 ]
 
 
-class ArgumentError(RuntimeError, ValueError):
+class LocatedError(RuntimeError):
+    """An error whose text names the public function that the user called, and the user's line."""
+
+    find_caller: ClassVar[list[Callable[[], Any]]] = []
+    """Returns what completes a text; added by chainrule.autograd.location."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self._caller = self.find_caller[0]() if self.find_caller else None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        caller = vars(self).get("_caller")
+        return text if caller is None else str(caller.completed(text))
+
+    def __reduce__(self) -> Any:
+        """Return what a pickle holds: another process knows neither the frame nor its source."""
+        state = {name: value for name, value in vars(self).items() if name != "_caller"}
+        return _restored, (type(self), str(self), self.args), state
+
+
+def _restored(kind: type[LocatedError], text: str, args: tuple[Any, ...]) -> LocatedError:
+    error = kind.__new__(kind)
+    error.args = (text, *args[1:]) if args else args
+    return error
+
+
+class ArgumentError(LocatedError, ValueError):
     """An argument of the right type with an invalid value."""
 
 
-class AutogradError(RuntimeError):
+class ArgumentTypeError(LocatedError, TypeError):
+    """An argument of a wrong type."""
+
+
+class AutogradError(LocatedError):
     """An operation that the graph doesn't allow: no history, freed, detached, or a failed rule."""
 
 
@@ -64,7 +99,7 @@ class InPlaceError(AutogradError):
     """An in-place write that is not allowed, or that modified a value saved by the graph."""
 
 
-class OutOfBoundsError(RuntimeError, IndexError):
+class OutOfBoundsError(LocatedError, IndexError):
     """An index that is out of range for its dimension."""
 
 
@@ -72,19 +107,19 @@ class MissingRuleError(AutogradError, NotImplementedError):
     """A derivative or batching rule that doesn't exist; PyTorch raises NotImplementedError."""
 
 
-class ShapeError(RuntimeError, ValueError):
+class ShapeError(LocatedError, ValueError):
     """Shapes that don't fit each other or the operation."""
 
 
-class LinAlgError(RuntimeError, _NumPyLinAlgError):
+class LinAlgError(LocatedError, _NumPyLinAlgError):
     """A matrix for which an operation is not defined: singular, or not positive-definite."""
 
 
-class DTypeError(RuntimeError, TypeError):
+class DTypeError(LocatedError, TypeError):
     """Dtypes that don't fit each other or the operation."""
 
 
-class DeviceError(RuntimeError, ValueError):
+class DeviceError(LocatedError, ValueError):
     """Tensors on different devices, or a device that this machine doesn't have."""
 
 

@@ -14,7 +14,7 @@ from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known
-from chainrule.errors import AutogradError, MissingRuleError, ShapeError
+from chainrule.errors import ArgumentTypeError, AutogradError, MissingRuleError, ShapeError
 from chainrule.implicit.examples import with_foreign
 from chainrule.interop.operands import arrays_of
 from chainrule.numpy.array_class import as_ndarrays
@@ -105,7 +105,7 @@ class ForeignCall:
     def _checked(self, result: Any) -> Any:
         for _, leaf in pytree.leaves(result):
             if is_box(leaf):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"{self.name}: its result depends on an array that is differentiated and is "
                     "not among its arguments, so that no rule gives its gradient: pass it as an "
                     "argument"
@@ -300,7 +300,7 @@ def wrap(
     array([22., 44.])
     """
     if not callable(f) or not all(rule is None or callable(rule) for rule in (vjp, jvp)):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"wrap: expected functions, got f={f!r}, vjp={vjp!r}, jvp={jvp!r}: "
             "write wrap(f, vjp=..., jvp=...)"
         )
@@ -331,7 +331,7 @@ class _WrappedCall(ForeignCall):
 
     def _constant(self, leaf: Any) -> Any:
         if is_box(leaf):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "wrap: a keyword argument is differentiated, and rules give derivatives of "
                 "positional ones: pass it by position"
             )

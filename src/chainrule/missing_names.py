@@ -1,6 +1,11 @@
-"""Names of PyTorch that chainrule doesn't have, with their replacements for error messages."""
+"""Names of PyTorch and of torch for R that chainrule doesn't have, with what to say instead."""
 
 from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 _INSTEAD = {
     "chainrule": {
@@ -11,6 +16,7 @@ _INSTEAD = {
         "lstsq": "say linalg.lstsq",
         "solve": "say linalg.solve",
         "matrix_rank": "say linalg.matrix_rank",
+        "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
     },
@@ -55,8 +61,165 @@ _MENDS = {
 }
 
 
+# --- torch for R: its prefixes are modules here, and its names are in snake case ------------------
+
+_R_PREFIXES = {
+    "torch_fft_": "fft",
+    "torch_linalg_": "linalg",
+    "torch_sparse_": "sparse",
+    "torch_": ". linalg fft special sparse nn.functional",
+    "linalg_": "linalg",
+    "nn_utils_rnn_": "nn.utils.rnn",
+    "nn_utils_": "nn.utils",
+    "nn_init_": "nn.init",
+    "nn_": "nn",
+    "nnf_": "nn.functional .",
+    "optim_ignite_": "optim",
+    "optim_": "optim",
+    "lr_": "optim.lr_scheduler",
+    "distr_": "distributions",
+    "cuda_amp_": "amp",
+    "cuda_": "cuda",
+    "backends_": "backends",
+    "jit_": "jit",
+    "autograd_": "autograd .",
+    "dataset_": "utils.data",
+    "dataloader": "utils.data",
+    "with_": ". autograd amp",
+    "local_": ". autograd amp",
+}
+
+_R_NAMES = {
+    "as_array": "say t.numpy(), or t.detach().numpy() of a tensor that requires grad",
+    "autograd_set_grad_mode": "say with cr.set_grad_enabled(flag):",
+    "buffer_from_torch_tensor": "say t.numpy().tobytes()",
+    "call_torch_function": "call the function itself, getattr(cr, name)(...)",
+    "clone_module": "say copy.deepcopy(module)",
+    "dataloader": "say cr.utils.data.DataLoader",
+    "dataloader_make_iter": "say iter(loader)",
+    "dataloader_next": "say next(iterator)",
+    "dataset": "subclass cr.utils.data.Dataset",
+    "iterable_dataset": "subclass cr.utils.data.IterableDataset",
+    "tensor_dataset": "say cr.utils.data.TensorDataset",
+    "sampler": "subclass cr.utils.data.Sampler",
+    "is_dataloader": "say isinstance(x, cr.utils.data.DataLoader)",
+    "as_iterator": "say iter(loader)",
+    "is_nn_buffer": "say name in dict(module.named_buffers())",
+    "nn_buffer": "say module.register_buffer(name, tensor)",
+    "install_torch": "there is nothing to install besides the package",
+    "lr_scheduler": "subclass cr.optim.lr_scheduler.LRScheduler",
+    "lr_reduce_on_plateau": "say cr.optim.lr_scheduler.ReduceLROnPlateau",
+    "optimizer_ignite": "subclass cr.optim.Optimizer",
+    "OptimizerIgnite": "subclass cr.optim.Optimizer",
+    "nnf_multi_head_attention_forward": "say cr.nn.MultiheadAttention, or "
+    "cr.nn.functional.scaled_dot_product_attention",
+    "torch_cfloat128": "say cr.complex128",
+    "torch_cfloat64": "say cr.complex64",
+    "is_nn_module": "say isinstance(x, cr.nn.Module)",
+    "is_nn_parameter": "say isinstance(x, cr.nn.Parameter)",
+    "is_optimizer": "say isinstance(x, cr.optim.Optimizer)",
+    "is_torch_device": "say isinstance(x, cr.device)",
+    "is_torch_dtype": "say isinstance(x, cr.dtype)",
+    "is_undefined_tensor": "say x is None",
+    "jit_compile": "say cr.compile(f)",
+    "load_state_dict": "say module.load_state_dict(cr.load(path))",
+    "local_device": "say x.to(device), or cr.set_default_device(device)",
+    "loop": "write a for loop: for batch in loader:",
+    "enumerate": "write a for loop: for batch in loader:",
+    "nn_module_dict": "say cr.nn.ModuleDict",
+    "nn_prune_head": "say cr.nn.Sequential(*list(net.children())[:-n])",
+    "optimizer": "subclass cr.optim.Optimizer",
+    "optim_required": "an option without a default is a required argument of __init__",
+    "slc": "write x[start:stop:step], from 0 and without the end",
+    "torch_index": "say i for an index: they are from 0",
+    "torch_serialize": "say cr.save(x, io.BytesIO())",
+    "torch_install_path": "there is nothing to install besides the package",
+    "torch_reduction_mean": 'say reduction="mean"',
+    "torch_reduction_none": 'say reduction="none"',
+    "torch_reduction_sum": 'say reduction="sum"',
+    "with_device": "say x.to(device), or cr.set_default_device(device)",
+    "with_torch_manual_seed": "say cr.manual_seed(seed), or pass generator=cr.Generator()",
+    "local_torch_manual_seed": "say cr.manual_seed(seed), or pass generator=cr.Generator()",
+    "with_autocast": "say with cr.autocast(device_type):",
+    "local_autocast": "say with cr.autocast(device_type):",
+    "set_autocast": "say with cr.autocast(device_type):",
+    "unset_autocast": "say with cr.autocast(device_type, enabled=False):",
+}
+_R_ENDINGS = ("", "lr", "loss", "format")
+
+
+def _of_r(name: str) -> str:
+    """Return what to say for a name of torch for R, "" if it has none of its prefixes."""
+    if name in _R_NAMES:
+        return _R_NAMES[name]
+    known = False
+    for prefix, places in _R_PREFIXES.items():
+        rest = name.removeprefix(prefix)
+        if rest == name or not rest:
+            continue
+        known = True
+        for place in places.split():
+            mend = _like(rest, place)
+            if mend:
+                is_block = prefix in ("with_", "local_")
+                return f"say with {mend.removeprefix('say ')}():" if is_block else mend
+    return _NO_COUNTERPART if known else ""
+
+
+_NO_COUNTERPART = "this name of torch for R has no counterpart"
+
+
+def _like(name: str, place: str) -> str:
+    """Return what to say for a name in snake case that means one of a module."""
+    module = "chainrule" if place == "." else f"chainrule.{place}"
+    path = "" if place == "." else f"{place}."
+    home: Any = import_module(module)
+    names = [
+        each
+        for each in sorted({*vars(home), *getattr(home, "__all__", ())})
+        if not each.startswith("_") and not isinstance(vars(home).get(each), ModuleType)
+    ]
+    flat = {each.replace("_", "").lower(): f"say cr.{path}{each}" for each in names}
+    flat |= {
+        each.replace("_", "").lower(): mend
+        for (owner, each), mend in _MENDS.items()
+        if owner == module
+    }
+    if name in names:
+        return f"say cr.{path}{name}"
+    plain = name.replace("_", "").lower()
+    for ending in _R_ENDINGS:
+        found = flat.get(plain + ending) or flat.get(plain.removesuffix(ending))
+        if found:
+            return found
+    first, _, rest = name.partition("_")
+    inner = getattr(home, first, None) if rest else None
+    return (
+        f"say cr.{path}{first}.{rest}"
+        if isinstance(inner, ModuleType) and hasattr(inner, rest)
+        else ""
+    )
+
+
+# --- the error ------------------------------------------------------------------------------------
+
+
 def missing(module: str, name: str) -> AttributeError:
     """Return the error for a missing name of a module."""
-    mend = _MENDS.get((module, name))
     lacks = f"module {module!r} has no attribute {name!r}"
+    mend = _MENDS.get((module, name))
+    if not mend and name[:1] != "_":
+        mend = _of_r(name) if module == "chainrule" else ""
+        if not mend or mend is _NO_COUNTERPART:
+            mend = _close(module, name) or mend
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
+
+
+def _close(module: str, name: str) -> str:
+    """Return the name that is spelt nearly like a missing one."""
+    import difflib  # for errors alone
+
+    home = sys.modules[module]
+    names = [*vars(home), *getattr(home, "__all__", ())]
+    found = difflib.get_close_matches(name, names, 1, 0.8)
+    return f"did you mean {found[0]!r}?" if found and found[0][:1] != "_" else ""

@@ -1,15 +1,21 @@
-"""Comparison of tensors in tests, under PyTorch's name."""
+"""Assertions for tests: tensors that are close, and gradients that are right."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.tensor import Tensor
+from chainrule import pytree
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.checks.gradcheck import CheckSettings, check_first, check_second
+from chainrule.checks.numerical import Subject
+from chainrule.checks.report import GradcheckError, names_of
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "assert_gradients"]
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
@@ -117,3 +123,120 @@ def _mismatch(
         f"Greatest absolute difference: {distance} (up to {atol} allowed, and {rtol} relative)"
         f"{place}"
     )
+
+
+def assert_gradients(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    order: int = 1,
+    modes: str = "reverse",
+    eps: float = 1e-6,
+    atol: float = 1e-7,
+    rtol: float = 1e-5,
+    **kwargs: Any,
+) -> None:
+    """Raise unless the gradients of a function agree with central differences.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a tensor, or a tuple or list of them. It is called many times.
+    *args, **kwargs : Tensors, arrays, numbers, or dicts, lists and tuples of them
+        The arguments. A list of floats is an array. Floating and complex ones are copied in double
+        precision, and the gradient with respect to every element is compared; integers and
+        everything else are handed on.
+    order : {1, 2}, default 1
+        Compare first derivatives, or also second ones.
+    modes : {"reverse", "forward", "both"}, default "reverse"
+        How first derivatives are computed.
+    eps : float, default 1e-6
+        The step of the differences, in the unit of the arguments.
+    atol, rtol : float, default 1e-7, 1e-5
+        They have to agree to ``atol + rtol * abs(numerical)``.
+
+    Raises
+    ------
+    AssertionError
+        If they differ: it names the argument, the element and both numbers.
+    ArgumentError
+        If there is nothing to check: no floating argument.
+    DTypeError
+        If the function returns single precision, in which differences mean nothing.
+
+    See Also
+    --------
+    chainrule.gradcheck : the same with PyTorch's arguments, for tensors that require grad.
+
+    Notes
+    -----
+    With chainrule installed, pytest has the fixture ``gradcheck``, which is this function:
+    ``def test_f(gradcheck): gradcheck(f, 0.3)``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> from chainrule.testing import assert_gradients
+    >>> assert_gradients(lambda x, n: x.sin() ** n, [0.3, 2.0], 3, order=2)
+    >>> assert_gradients(lambda x: x.detach() * x, 2.0)
+    Traceback (most recent call last):
+    AssertionError: Jacobian mismatch for output 0 with respect to input 0, first order...
+    """
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    if order not in (1, 2) or modes not in ("reverse", "forward", "both"):
+        raise ValueError(
+            'assert_gradients: order is 1 or 2, and modes is "reverse", "forward" or "both", but '
+            f"got {order!r} and {modes!r}"
+        )
+    tree = [list(map(_listed, args)), {name: _listed(value) for name, value in kwargs.items()}]
+    given = [(path, leaf, _checked(leaf)) for path, leaf in pytree.leaves(tree)]
+    inputs = [(path, new) for path, _, new in given if new is not None]
+
+    def flat(*tensors: Any) -> Any:
+        following = iter(tensors)
+        filled = [leaf if new is None else next(following) for _, leaf, new in given]
+        rest = iter(filled)
+        called_args, called_kwargs = pytree.map_leaves(tree, lambda _: next(rest))
+        return function(*called_args, **called_kwargs)
+
+    names = _names(function, args, kwargs)
+    titles = [
+        f"input {i} ({re.sub(r'^.[01]..([^]]*).', lambda found: names[found[1]], path)!r})"
+        for i, (path, _) in enumerate(inputs)
+    ]
+    subject = Subject(flat, tuple([new for _, new in inputs]), tuple(titles))
+    settings = CheckSettings(
+        eps, atol, rtol, backward=modes != "forward", forward=modes != "reverse"
+    )
+    try:
+        check_first(subject, settings)
+        if order == 2:
+            check_second(subject, None, settings)
+    except GradcheckError as error:
+        raise AssertionError(str(error)) from None
+
+
+def _names(function: Any, args: Any, kwargs: Any) -> dict[str, str]:
+    """Return the name of each argument in errors, by its position or keyword in a path."""
+    try:
+        names = names_of(inspect.signature(function).bind(*args))
+    except (TypeError, ValueError):  # no signature, or keywords are needed
+        names = [str(i) for i in range(len(args))]
+    return {str(i): name for i, name in enumerate(names)} | {repr(name): name for name in kwargs}
+
+
+def _listed(value: Any) -> Any:
+    """Return a list of floats, or of such lists, as an array."""
+    parts = [leaf for _, leaf in pytree.leaves(value)] if isinstance(value, list) else []
+    is_array = parts and all([isinstance(part, int | float | complex) for part in parts])
+    return np.array(value) if is_array and not all([isinstance(p, int) for p in parts]) else value
+
+
+def _checked(leaf: Any) -> Tensor | None:
+    """Return a leaf in double precision that requires grad, if it has a gradient."""
+    is_number = isinstance(leaf, float | complex | np.inexact)
+    if not is_number and getattr(getattr(leaf, "dtype", None), "kind", "") not in ("f", "c"):
+        return None
+    values = leaf.detach().numpy(force=True) if isinstance(leaf, Tensor) else np.asarray(leaf)
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    return make(values.astype(wide), None).requires_grad_()

@@ -11,6 +11,7 @@ import copy
 import gc
 import io
 import pickle
+import re
 import threading
 import warnings
 import weakref
@@ -42,10 +43,10 @@ def data(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def message(function: Callable[[], Any], length: int) -> str:
-    """Return the beginning of the text of a RuntimeError."""
+    """Return the beginning of the text of a RuntimeError, after the name of the function."""
     with pytest.raises(RuntimeError) as caught:
         function()
-    return str(caught.value)[:length].lower()
+    return re.sub(r"^\w+\(\): ", "", str(caught.value))[:length].lower()
 
 
 # --- training by hand -----------------------------------------------------------------------------

@@ -246,8 +246,12 @@ def test_loading_reports_everything_and_changes_nothing() -> None:
     bad["typo"] = bad.pop("scale")
     with pytest.raises(RuntimeError) as caught:
         net.load_state_dict(bad)
-    assert str(caught.value).splitlines() == [
-        "Error(s) in loading state_dict for Net:",
+    *lines, line = str(caught.value).splitlines()
+    assert line.endswith(
+        "in test_loading_reports_everything_and_changes_nothing: net.load_state_dict(bad))"
+    )
+    assert lines == [
+        "load_state_dict(): Error(s) in loading state_dict for Net:",
         '\tMissing key(s) in state_dict: "scale". ',
         '\tUnexpected key(s) in state_dict: "typo". ',
         "\tsize mismatch for hidden.weight: copying a param with shape [4, 2] from checkpoint, the "

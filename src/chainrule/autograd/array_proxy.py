@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 
 
 class NumberProxy(ABC):
@@ -74,7 +75,7 @@ class ArrayProxy:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise ArgumentTypeError("len() of unsized object")
         length: int = self.shape[0]
         return length
 

@@ -29,7 +29,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, ShapeError
 from chainrule.interrupts import ERRSTATE, Latch, ignore_all, start
 from chainrule.primitives import elementwise
 
@@ -55,6 +55,11 @@ def start_pass(
         return run
     roots = as_list(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else as_list(grad_tensors)
+    if len(roots) == 1 < len(grads) and all([isinstance(g, int | float) for g in grads]):
+        raise ArgumentTypeError(
+            f"gradients can be either Tensors or None, but got a list of {len(grads)} numbers: "
+            f"write cr.tensor({grads})"
+        )
     if len(roots) != len(grads):
         raise AutogradError(
             f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "
@@ -98,7 +103,9 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
             )
         return root.node.output_edge(root.output_nr)
     if root.__class__ is not Tensor and not isinstance(root, Tensor):
-        raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
+        raise ArgumentTypeError(
+            f"element {index} of tensors is no Tensor but {type(root).__name__}"
+        )
     edge = root._node if root._view is None else current_node(root)
     if edge is None:
         line = assigned_at(root)
@@ -149,7 +156,7 @@ def input_node(tensor: Any, name: Any) -> Any:
     if tensor.__class__ is GradientEdge:
         return tuple(tensor)
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
+        raise ArgumentTypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
     edge = current_node(tensor)
     if edge is None:
         raise AutogradError(

@@ -19,7 +19,7 @@ from chainrule.autograd.record import pack_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
 from chainrule.autograd.views import current_node
-from chainrule.errors import AutogradError, InPlaceError
+from chainrule.errors import ArgumentTypeError, AutogradError, InPlaceError
 
 if TYPE_CHECKING:
     from chainrule.autograd.function_node import FunctionNode
@@ -160,9 +160,13 @@ class Context:
     _constant: tuple[Any, ...]
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:
+        """Raise: forward has set no such attribute."""
+        raise AttributeError(
+            f"ctx has no attribute {name!r}: forward sets it, ctx.{name} = ..., or saves a tensor "
+            f"with ctx.save_for_backward({name}={name}), which backward reads as "
+            f"ctx.saved_variables.{name}"
+        )
 
     @property
     def needs_input_grad(self) -> Needs:
@@ -286,7 +290,7 @@ def seal_saved(
 def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
     for index, value in enumerate(values):
         if not isinstance(value, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{method} should only accept tensors, but argument {index} is of type "
                 f"{type(value).__name__}"
             )

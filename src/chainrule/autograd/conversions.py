@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.location import own_frame, user_frame, user_stack_level
+from chainrule.autograd.location import locate, own_frame, user_frame, user_stack_level
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.views import current_node
@@ -138,6 +138,49 @@ def attempted(frame: FrameType, default: str) -> tuple[str, str]:
         library = converting.f_globals.get("__name__", "the library").partition(".")[0]
         mend = STACK if library == "numpy" else _LIBRARY.format(library)
     return text, mend or default
+
+
+def asked_for_value(frame: FrameType) -> str:
+    """Return who asks for the value of a tensor that has none: the user's line, and the library."""
+    converting, own = user_frame(frame), own_frame(frame)
+    if converting is None or own is None:
+        return ""
+    line = f"at {locate(own.f_code, own.f_lasti)}"
+    if converting is own:
+        return line
+    library = str(converting.f_globals.get("__name__", "")).partition(".")[0]
+    ours = _of_scipy(converting, own)
+    mend = f"call {ours}, which does" if ours else "call it outside"
+    return (
+        f"by {library}, whose functions compute with numbers and don't take part in this ({mend}), "
+        f"{line}"
+    )
+
+
+def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
+    """Return the error of copying or pickling a tensor that is no leaf."""
+    text, _ = attempted(frame, "")
+    if library := _copying_library(frame):
+        return AutogradError(
+            f"Can't call numpy() on Tensor that requires grad. {library} reads and copies its "
+            f"values in {text}: hand it x.detach() in the place of x"
+        )
+    return AutogradError(
+        "only leaf tensors (Tensors created explicitly by the user) support pickling and the "
+        f"deepcopy protocol at the moment: this one was made by {tensor.grad_fn}, in {text}; use "
+        "detach() first"
+    )
+
+
+def _copying_library(frame: FrameType | None) -> str:
+    """Return the name of the library that has called `copy` or `pickle`, "" for the user's call."""
+    own = own_frame(frame)
+    while frame is not None and frame is not own:
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name not in sys.stdlib_module_names and name != "chainrule":
+            return name
+        frame = frame.f_back
+    return ""
 
 
 def _attempt(frame: FrameType) -> tuple[str, str]:

@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
-from chainrule.autograd.location import here
 from chainrule.backend import device_of
 from chainrule.errors import (
     ArgumentError,
@@ -28,7 +27,7 @@ def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> N
     try:
         if better is error:
             raise error
-        raise better from error
+        raise better from None
     finally:
         del better, error, arrays  # the traceback holds this frame: no cycle
 
@@ -38,38 +37,31 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
     if len(devices) > 1:
         return DeviceError(
             "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name} ({_where()}). "
+            f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name}. "
             "Move one with .to(device)."
         )
     if isinstance(error, NumPyLinAlgError):
-        return LinAlgError(f"{primitive.name}: {error} ({_where()})")
+        return LinAlgError(f"{primitive.name}: {error}")
     shapes = [tuple(array.shape) for array in arrays]
     if primitive.form == "binary" and not primitive.broadcasts:  # a matrix product
         return ShapeError(_matmul_text(*shapes))
     if len(shapes) > 1 and isinstance(error, ValueError) and not primitive.joint:
         text = broadcast_text(shapes)
         if text:
-            return ShapeError(f"{text} ({primitive.name} of shapes {shapes}, {_where()})")
+            return ShapeError(f"{text} ({primitive.name} of shapes {shapes})")
     if isinstance(error, TypeError) and _DTYPE_WORDS.search(str(error)):
         dtypes = " and ".join([str(array.dtype) for array in arrays])
-        return DTypeError(f"{primitive.name} of {dtypes}: {error} ({_where()})")
+        return DTypeError(f"{primitive.name} of {dtypes}: {error}")
     if isinstance(error, IndexError):
-        return OutOfBoundsError(
-            f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})"
-        )
+        return OutOfBoundsError(f"{error} ({primitive.name} of a tensor of shape {shapes[0]})")
     if type(error) is ValueError:
         kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ArgumentError
-        return kind(f"{primitive.name}: {error} (shapes {shapes}, {_where()})")
+        return kind(f"{primitive.name}: {error} (shapes {shapes})")
     return error
 
 
 _DTYPE_WORDS = re.compile("ufunc|boolean|dtype")
 _SHAPE_WORDS = re.compile("shape|dimension|axis|axes|broadcast|size|ndim")
-
-
-def _where() -> str:
-    location = here()
-    return "unknown line" if location is None else str(location)
 
 
 def broadcast_text(shapes: list[tuple[int, ...]]) -> str:
@@ -99,4 +91,11 @@ def _matmul_text(x: tuple[int, ...], y: tuple[int, ...]) -> str:
         )
     else:
         text = f"matmul: shapes {x} and {y} cannot be multiplied"
-    return f"{text} ({_where()}): the last dimension of the first must equal the second's rows"
+    rule = "the last dimension of the first must equal the second's rows"
+    if len(x) > 1 < len(y) and x[-1] == y[-1]:
+        return f"{text}: {rule}, as for x @ y.mT"
+    if len(x) > 1 < len(y) and x[-2] == y[-2]:
+        return f"{text}: {rule}, as for x.mT @ y"
+    if len(x) > 1 == len(y) and x[-2] == y[0]:
+        return f"{text}: {rule}, as for y @ x"
+    return f"{text}: {rule}"

@@ -9,22 +9,41 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
 from chainrule.autograd.context import Context
+from chainrule.autograd.function_help import help_text
 from chainrule.autograd.function_source import make_call
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError
 
 # --- public functions -----------------------------------------------------------------------------
 
 
 def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     """Return the public function: forward's signature without `ctx`."""
+    if not callable(spec.forward):
+        raise ArgumentTypeError(
+            "autograd_function: expected forward, a callable that takes ctx and the inputs, got "
+            f"{type(spec.forward).__name__}"
+        )
     signature = inspect.signature(spec.forward)
     context, *parameters = signature.parameters.values() or (None,)
     if context is None or context.kind not in (
         context.POSITIONAL_ONLY,
         context.POSITIONAL_OR_KEYWORD,
     ):
-        raise TypeError(f"the forward of {spec.name} must take ctx as its first argument")
+        raise ArgumentTypeError(
+            f"the forward of {spec.name} must take ctx as its first argument: write "
+            f"def {spec.name}(ctx, ...)"
+        )
+    if context.name == "self" and parameters and parameters[0].name == "ctx":
+        raise ArgumentTypeError(
+            f"{spec.name}: forward(self, ctx, ...) must be a static method, which has no self: "
+            "write @staticmethod and def forward(ctx, ...), and so for backward"
+        )
+    if not parameters and context.name not in _CONTEXT_NAMES:
+        raise ArgumentTypeError(
+            f"the forward of {spec.name} must take ctx as its first argument, and then its inputs, "
+            f"but it takes {context.name!r} alone: write def {spec.name}(ctx, {context.name})"
+        )
     known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     spec.argument_names = frozenset(known)
     function, spec.cotangents = make_call(spec, parameters)
@@ -35,14 +54,44 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     public: Callable[..., Any] = _PublicFunction(function, function, _MADE)
+    if context.name not in _CONTEXT_NAMES:  # for Python's errors of calls that don't fit
+        taken = ", ".join(["ctx", *signature.parameters])
+        function.__qualname__ += (
+            f" (whose first parameter, {context.name!r}, is the ctx: write def "
+            f"{spec.name}({taken}))"
+        )
     del vars(public)["__wrapped__"]
     return public
 
 
-class _PublicFunction(FunctionWrapper):
-    """The public wrapper of a custom function."""
+_CONTEXT_NAMES = ("ctx", "context", "c", "self", "cls", "_", "_ctx")
 
+
+class _Help:
+    """The doc of a custom function: that of forward, and which arguments have gradients."""
+
+    def __get__(self, function: Any, owner: Any) -> str | None:
+        if function is None:
+            return "A custom function."
+        spec: Any = vars(function).get("spec")
+        doc: str | None = vars(function).get("__doc__")
+        if spec is None:
+            return doc
+        signature = inspect.signature(function)
+        if not inspect.isroutine(function):  # from Python 3.13 on, help() then leaves it out
+            doc = f"{spec.name}{signature}\n\n{inspect.cleandoc(doc or '')}".rstrip()
+        return help_text(
+            doc, list(signature.parameters), spec.backward_rule, spec.jvp_rule, spec.name
+        )
+
+    def __set__(self, function: Any, doc: str | None) -> None:
+        vars(function)["__doc__"] = doc
+
+
+class _PublicFunction(FunctionWrapper):
     __slots__ = ()
+
+    __doc__: Any = _Help()
 
     def __reduce__(self) -> tuple[Any, ...]:
         spec: AutogradFunction = vars(self)["spec"]
@@ -56,14 +105,21 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     parameters = list(inspect.signature(rule).parameters.values())
     if not parameters:
         name = getattr(rule, "__name__", type(rule).__name__)
-        raise TypeError(
+        raise ArgumentTypeError(
             f"the backward {name!r} takes no arguments, expected ctx and a gradient for each output"
         )
     if parameters[0].kind is not parameters[0].VAR_POSITIONAL:
         parameters = parameters[1:]  # ctx
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return None
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    if not count:
+        name = getattr(rule, "__name__", type(rule).__name__)
+        raise ArgumentTypeError(
+            f"the backward {name!r} takes 1 positional argument, expected ctx and a gradient for "
+            f"each output: write def {name}(ctx, grad_output)"
+        )
+    return count
 
 
 # --- custom functions -----------------------------------------------------------------------------
@@ -217,7 +273,7 @@ def autograd_function(
     -------
     function
         With the signature of `forward` without `ctx`; its attributes `backward` and `jvp` are
-        decorators for the rules.
+        decorators for the rules. `help()` of it says which arguments have gradients.
 
     Examples
     --------
@@ -262,6 +318,14 @@ class Function:
     >>> x.grad.item()
     6.0
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raise for arguments: a class is not called with its inputs."""
+        if args or kwargs:
+            raise AutogradError(
+                f"{type(self).__name__}(...) makes an object and computes nothing: write "
+                f"{type(self).__name__}.apply(...), on the class"
+            )
 
     def __call__(self, *args: Any) -> Any:
         """Raise: instances are not callable."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chainrule.autograd.context import NOTHING, Context, for_edges, saved_late_error, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
@@ -17,7 +21,13 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log, writes_since
 from chainrule.autograd.views import View, current_node
 from chainrule.backend import namespace, ndarray, numpy_xp
-from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
+from chainrule.errors import (
+    ArgumentTypeError,
+    AutogradError,
+    InPlaceError,
+    MissingRuleError,
+    ShapeError,
+)
 from chainrule.primitives import indexing
 
 if TYPE_CHECKING:
@@ -117,9 +127,14 @@ class FunctionNode(Node):
                 *grads[: function.max_positional_grads - 1],
                 tuple(grads[function.max_positional_grads - 1 :]),
             )
-        if function.once and run.xp is not None:
-            return run_in(no_grad(), backward, ctx, *grads)
-        return backward(ctx, *grads)
+        try:
+            if function.once and run.xp is not None:
+                return run_in(no_grad(), backward, ctx, *grads)
+            return backward(ctx, *grads)
+        except (AttributeError, TypeError) as error:
+            if packed := self._packed_text():
+                error.add_note(packed[2:])
+            raise
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         rule, ctx = self.function.jvp_rule, self.ctx
@@ -231,9 +246,23 @@ class FunctionNode(Node):
                 f"Function {self.name} returned an incorrect number of gradients (expected "
                 f"{len(names)}, got {got}): return one for each argument of {self.function.name} "
                 f"({', '.join(names)}), None where there is none, or a dict by name"
+                f"{self._packed_text()}"
             )
         following = iter(values)
         return [None if edge is None else next(following) for edge in edges]
+
+    def _packed_text(self) -> str:
+        """Return what a backward with fewer parameters than outputs gets, for errors of it."""
+        rule, count = self.function.backward_rule, self.function.max_positional_grads
+        if rule is None or count is None or count >= len(self.outputs):
+            return ""
+        names = list(inspect.signature(rule).parameters)
+        *before, last = names[: count + 1]
+        each = [f"{last}{i}" for i in range(len(self.outputs) - count + 1)]
+        return (
+            f". {self.function.name} has {len(self.outputs)} outputs, and {last!r} is a tuple of "
+            f"the gradients of the last {len(each)}: write backward({', '.join(before + each)})"
+        )
 
     def _check_shape(
         self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool
@@ -282,7 +311,9 @@ def _as_tensor(value: Any, what: str) -> Tensor:
     try:
         return as_tensors((value,))[0]
     except TypeError:
-        raise TypeError(f"{what.format(type(value).__name__)}, expected a Tensor or None") from None
+        raise ArgumentTypeError(
+            f"{what.format(type(value).__name__)}, expected a Tensor or None"
+        ) from None
 
 
 def _once_text(name: str) -> str:
@@ -317,6 +348,7 @@ def attach_outputs(
         if outputs.__class__ is Tensor:
             node.single = output_meta(outputs)
         else:
+            _warn_of_lost_outputs(node.function, raw)
             node.outputs = tuple([output_meta(output) for output in raw])
         if ctx._unsealed:
             seal_saved(ctx, node, values, raw)
@@ -336,6 +368,21 @@ def attach_outputs(
         make_named: Any = type(outputs)
         return make_named(*results)
     return results if isinstance(outputs, list) else tuple(results)
+
+
+def _warn_of_lost_outputs(function: AutogradFunction, outputs: Sequence[Any]) -> None:
+    """Warn of an output that is an array, or nothing, where inputs require grad."""
+    for index, output in enumerate(outputs):
+        is_array = isinstance(output, ndarray | np.floating | np.complexfloating)
+        if (is_array and output.dtype.kind in "fc") or (output is None and len(outputs) == 1):
+            kind = type(output).__name__
+            mend = "cr.tensor(...) of it" if is_array else "the result: is there a return statement"
+            warnings.warn(
+                f"{function.name}: forward returned {kind} as output {index}, to which no gradient "
+                f"flows, though an input requires grad: return {mend}{'' if is_array else '?'}",
+                UserWarning,
+                stacklevel=user_stack_level(),
+            )
 
 
 def _attach_repeated(

@@ -14,7 +14,7 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.remarks import Remark, tell, told_about
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.primitives import shaping
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -441,7 +441,7 @@ def _as_tuple(value: Any, description: str, title: str) -> tuple[bool, tuple[Ten
     for index, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             where = f"given {description}" if single else f"value at index {index}"
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"The {description} given to {title} must be either a Tensor or a tuple of Tensors "
                 f"but the {where} has type {type(each)}."
             )

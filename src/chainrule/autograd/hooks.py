@@ -7,7 +7,7 @@ from typing import Any
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint, hooks_of
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
+from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
 
 
 def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
@@ -42,7 +42,7 @@ def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
         return None
     values = (result,) if isinstance(result, Tensor) else result
     if not isinstance(values, tuple | list):
-        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
+        raise ArgumentTypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
     if len(values) != len(shown):
         raise AutogradError(
             f"hook {name_of(hook)!r} has returned an incorrect number of values (got "
@@ -50,7 +50,7 @@ def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
         )
     for new, old in zip(values, shown, strict=True):
         if new is not None and not isinstance(new, Tensor):
-            raise TypeError(f"a hook returns Tensors, got {type(new).__name__}")
+            raise ArgumentTypeError(f"a hook returns Tensors, got {type(new).__name__}")
         if new is not None and old is not None:
             check_replacement(hook, new, old)
     return values

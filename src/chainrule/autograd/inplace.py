@@ -24,7 +24,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import preserve_saved, record_write, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
-from chainrule.errors import DTypeError, InPlaceError, ShapeError
+from chainrule.errors import ArgumentTypeError, DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.primitives import elementwise
 from chainrule.primitives.indexing import assign, getitem, index
@@ -213,7 +213,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
 def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
     result: Tensor = primitive.apply(x, other)
     if result is NotImplemented:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"
         )
     return result
@@ -269,15 +269,15 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
                 "refers to a single memory location), from_numpy shares an array that may be "
                 "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
                 "assign to .real and .imag themselves."
-            ) from error
+            ) from None
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)
-            raise ShapeError(_shape_text(array.shape, common, operation)) from error
+            raise ShapeError(_shape_text(array.shape, common, operation)) from None
         raise ShapeError(
             f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
             f"tensor of shape {list(array.shape)}"
-        ) from error
+        ) from None
     except BaseException as error:
         if not isinstance(error, Exception):  # an interrupt: it may be written
             record_write(array, operation)

@@ -7,19 +7,25 @@ import bisect
 import functools
 import linecache
 import os
+import re
 import sys
 from types import CodeType, FrameType, MethodType
 from typing import Any, NamedTuple
 
+from chainrule.errors import LocatedError
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "__main__.py")
+
+
+_GENERATED = ("<vjp of ", "<binder of ", "<compiled ", "<call of ")  # sources of ours
 
 
 class _Internal(dict[str, bool]):
     """Cache of whether a file belongs to the package, by file name."""
 
     def __missing__(self, filename: str) -> bool:
-        inside = filename.startswith((_PACKAGE, "<vjp of ", "<binder of ")) and filename != _DEMO
+        inside = filename.startswith((_PACKAGE, *_GENERATED)) and filename != _DEMO
         self[filename] = inside
         return inside
 
@@ -37,7 +43,9 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 def own_frame(frame: FrameType | None) -> FrameType | None:
     """Return the first frame of the user's own code; of a library's, if there is no other."""
     found = frame = user_frame(frame)
-    while found is not None and is_installed(found.f_code.co_filename):
+    while found is not None and (
+        is_installed(found.f_code.co_filename) or INTERNAL[found.f_code.co_filename]
+    ):
         found = found.f_back
     return found or frame
 
@@ -123,6 +131,51 @@ def here() -> Location | None:
     """Return the line of user code that is running."""
     frame = user_frame(sys._getframe(1))
     return None if frame is None else locate(frame.f_code, frame.f_lasti)
+
+
+class Caller(NamedTuple):
+    """The user's call that ended in an error."""
+
+    function: str  # the public function of ours that was called, "" if it has no name of its own
+    code: CodeType
+    instruction: int
+
+    def completed(self, text: str) -> str:
+        """Return the text of an error with the function and the line, where it lacks them."""
+        if self.function and not re.search(rf"\b{self.function}\b", text):
+            text = f"{self.function}(): {text}"
+        location = locate(self.code, self.instruction)
+        if location is None or f"{location.filename}:{location.line}" in text:
+            return text
+        return f"{text}{chr(10) if chr(10) in text else ' '}({location})"
+
+
+def find_caller() -> Caller | None:
+    """Return the call of the user's own code that is running."""
+    own = own_frame(sys._getframe(1))
+    if own is None:
+        return None
+    inner, frame = None, sys._getframe(1)
+    while frame is not own and frame.f_back is not None:
+        if INTERNAL[frame.f_code.co_filename]:
+            inner = frame
+        frame = frame.f_back
+    return Caller("" if inner is None else _public_name(inner), own.f_code, own.f_lasti)
+
+
+def _public_name(frame: FrameType) -> str:
+    """Return the name of a function or method that users call by this name, else ""."""
+    name, *outer = reversed(frame.f_code.co_qualname.split("."))
+    if name[:1] == "_" or "<" in frame.f_code.co_qualname:
+        return ""
+    if outer:
+        return name if outer[0][:1].isupper() else ""
+    tensor = getattr(sys.modules.get("chainrule.autograd.tensor"), "Tensor", None)
+    is_known = name in frame.f_globals.get("__all__", ()) or hasattr(tensor, name)
+    return name if is_known else ""
+
+
+LocatedError.find_caller.append(find_caller)
 
 
 def assigned_at(value: Any) -> Location | None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar, cast, overload
 
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.interrupts import P, T, call_with, from_first_instruction
 
 # --- mode contexts --------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class ModeContext:
     def __call__(self, function: F) -> F:
         """Return `function` running in this mode; a generator runs in it at each step."""
         if not callable(function):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{type(self).__name__} is a context manager or a decorator of functions, got "
                 f"{type(function).__name__}: for a flag there is set_grad_enabled(flag)"
             )
@@ -410,7 +410,7 @@ class set_detect_anomaly(set_grad_enabled):
         self._switch({"anomaly": bool(mode), "check_nan": check_nan})
 
     def __call__(self, function: F) -> F:
-        raise TypeError("use detect_anomaly() as the decorator")
+        raise ArgumentTypeError("use detect_anomaly() as the decorator")
 
 
 class saved_tensors_hooks(ModeContext):
@@ -468,7 +468,7 @@ class disable_saved_tensors_hooks(ModeContext):
     ...     with cr.saved_tensors_hooks(lambda t: t, lambda t: t):
     ...         pass
     Traceback (most recent call last):
-    chainrule.errors.AutogradError: no hooks here
+    chainrule.errors.AutogradError: ...no hooks here...
     """
 
     def __init__(self, error_message: str) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.location import entered
+from chainrule.autograd.location import INTERNAL, entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import is_array, namespace
+from chainrule.errors import ArgumentTypeError
 
 Array = Any
 
@@ -45,6 +47,29 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     if a is NotImplemented or b is NotImplemented:
         return NotImplemented, None
     return a, b
+
+
+def check_operands(name: str, a: Any, b: Any) -> None:
+    """Raise for an operand of an arithmetic operator that is a text or a sequence.
+
+    Python would repeat a sequence, where the tensor can be an index, or else speak of that.
+    """
+    if INTERNAL[sys._getframe(2).f_code.co_filename]:
+        return  # called by a function, which names itself
+    for value, other in ((a, b), (b, a)):
+        if not isinstance(value, str | bytes | list | tuple) or not isinstance(other, Tensor):
+            continue
+        if name == "multiply" and other.dtype.kind in "iub" and other._array.size == 1:
+            continue
+        listed = isinstance(value, list | tuple)
+        mend = f"write cr.tensor({value!r})" if listed else "a tensor computes with numbers"
+        raise ArgumentTypeError(
+            f"unsupported operand type(s) for {_SYMBOLS.get(name, name)}: {type(a).__name__!r} and "
+            f"{type(b).__name__!r}: {mend}"
+        )
+
+
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
 def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
@@ -100,7 +125,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
             continue
         tensor = _operand(value, like)
         if tensor is NotImplemented:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{entered()}expected a Tensor, an array or a number, got {type(value).__name__}"
             )
         tensors.append(tensor)

@@ -20,6 +20,7 @@ from chainrule.autograd.node import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
+from chainrule.errors import ArgumentTypeError
 from chainrule.primitives import elementwise
 from chainrule.primitives.primitive import Plan
 
@@ -157,7 +158,7 @@ class SavedTensor:
         tensor = self._unpack(self._packed)
         array = getattr(tensor, "_array", None)
         if array is None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"the unpack hook of saved_tensors_hooks must return a Tensor, got {type(tensor)}"
             )
         if storage_of(array) is self._storage():  # the hooks kept the memory

@@ -14,7 +14,7 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.operands import as_operands, carried_class, plain
+from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import apply, as_carried, record, stamp_node
 from chainrule.autograd.tensor import Tensor
@@ -275,8 +275,11 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if carried is not None:
                 result = function(plain(a), plain(b))
                 return result if result is NotImplemented else as_carried(result, carried)
-            a, b = as_operands(a, b)
-            return a if a is NotImplemented else function(a, b)
+            x, y = as_operands(a, b)
+            if x is NotImplemented:
+                check_operands(primitive.name, a, b)
+                return x
+            return function(x, y)
         try:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)

@@ -26,7 +26,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endp
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray, whole
-from chainrule.errors import AutogradError, InPlaceError
+from chainrule.errors import ArgumentTypeError, AutogradError, InPlaceError
 from chainrule.primitives import elementwise
 from chainrule.primitives.shaping import sum_to
 
@@ -362,7 +362,7 @@ class BackwardPass:
         if result is None:
             return self.take(shown)
         if not isinstance(result, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"a hook must return a Tensor or None, but {name_of(hook)} returned "
                 f"{type(result).__name__}"
             )
@@ -450,8 +450,8 @@ class BackwardPass:
                 record_write(total, "accumulation into .grad")
             try:
                 total += g
-            except ValueError as error:
-                raise InPlaceError(_UNWRITABLE) from error
+            except ValueError:
+                raise InPlaceError(_UNWRITABLE) from None
 
 
 _UNWRITABLE = (

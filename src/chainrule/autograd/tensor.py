@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.conversions import STACK, attempted, check_differentiated, check_number
+from chainrule.autograd.conversions import (
+    STACK,
+    attempted,
+    check_differentiated,
+    check_number,
+    copy_error,
+)
 from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
@@ -26,7 +32,7 @@ from chainrule.autograd.node import (
 from chainrule.autograd.versions import version_of
 from chainrule.autograd.views import View, current_node, replace_memory
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
-from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
+from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor_methods import TensorMethods
@@ -238,7 +244,10 @@ class Tensor(TensorMethods):
 
     def _check_grad(self, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+            raise ArgumentTypeError(
+                f"assigned grad expected to be a Tensor or None but got {type(value)}"
+                ": write tensor(...) of it"
+            )
         if value is self:
             raise AutogradError("can't assign Variable as its own grad")
         if value.shape != self.shape:
@@ -350,7 +359,7 @@ class Tensor(TensorMethods):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"t.data = x: x has to be a Tensor, but got {type(value).__name__}: from_numpy() "
                 "makes one of an array"
             )
@@ -371,7 +380,7 @@ class Tensor(TensorMethods):
         if array.__class__ is ndarray and (force or self._node is None is self._view):
             return array  # the usual case
         if array.__class__ is not ndarray and not force and self.device != CPU:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
                 "copy the tensor to host memory first."
             )
@@ -388,7 +397,7 @@ class Tensor(TensorMethods):
         except AutogradError as error:
             check_differentiated(self)
             text, mend = attempted(sys._getframe(1), STACK)
-            raise AutogradError(f"{error} NumPy asked for it in {text}. {mend}.") from None
+            raise AutogradError(f"{error.args[0]} NumPy asked for it in {text}. {mend}.") from None
         return np.array(array, dtype=dtype, copy=copy)
 
     def item(self) -> Any:
@@ -428,17 +437,19 @@ class Tensor(TensorMethods):
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
+            raise ArgumentTypeError(
+                "only integer tensors of a single element can be converted to an index"
+            )
         return int(self._array.item())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
+            raise ArgumentTypeError("len() of a 0-d tensor")
         return len(self._array)
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
-            raise TypeError("iteration over a 0-d tensor")
+            raise ArgumentTypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
     def __reversed__(self) -> Tensor:
@@ -489,7 +500,7 @@ class Tensor(TensorMethods):
         if self._array.ndim == 0 and (spec or is_known(self._array)):
             return format(self.item(), spec)
         if spec:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
                 f"number, but the shape is {list(self.shape)}. Format the numbers of tolist(), or "
                 "choose digits with set_printoptions(precision=...)"
@@ -500,12 +511,7 @@ class Tensor(TensorMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf:
-            text, _ = attempted(sys._getframe(1), "")
-            raise AutogradError(
-                "only leaf tensors (Tensors created explicitly by the user) support pickling and "
-                f"the deepcopy protocol at the moment: this one was made by {self.grad_fn}, in "
-                f"{text}; use detach() first"
-            )
+            raise copy_error(self, sys._getframe(1))
         array = move(self._array, CPU)
         rebuilt = array, str(self.device), self.requires_grad, self._grad
         return _rebuild, (*rebuilt, True) if is_parameter(self) else rebuilt

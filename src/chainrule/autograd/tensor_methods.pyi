@@ -825,6 +825,8 @@ class TensorMethods:
         """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
     def __setitem__(self, key: Any, value: Operand) -> None:
         """Write ``x[key] = value`` and record it."""
+    def __delitem__(self, key: Any) -> None:
+        """Raise: a tensor keeps its elements."""
     def gather(
         self, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False
     ) -> Tensor:

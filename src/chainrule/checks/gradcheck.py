@@ -34,7 +34,7 @@ from chainrule.checks.numerical import (
     vjp_of,
 )
 from chainrule.checks.report import GradcheckError, names_of
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interrupts import errstate
 
 __all__ = ["gradcheck", "gradgradcheck"]
@@ -238,7 +238,9 @@ def check_first(subject: Subject, settings: CheckSettings) -> None:
     _check_inputs(subject)
     outputs = evaluate(subject)
     if not outputs:
-        raise TypeError("gradcheck: the function must return a tensor, or a tuple or list of them")
+        raise ArgumentTypeError(
+            "gradcheck: the function must return a tensor, or a tuple or list of them"
+        )
     check_precision(subject, outputs)
     check_deterministic(subject, outputs)
     _check_numbers(subject, outputs)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from chainrule.errors import AutogradError
 
@@ -61,7 +62,8 @@ class CheckReport:
 
     def __str__(self) -> str:
         count = len(self.problems)
-        verdict = "no problems" if not count else f"{count} problem{'s' if count > 1 else ''}"
+        found = "no problems in what was checked" if self.skipped else "no problems"
+        verdict = found if not count else f"{count} problem{'s' if count > 1 else ''}"
         lines = [f"{self.function}: {verdict}"]
         for number, problem in enumerate(self.problems, 1):
             lines.append(f"  {number}. {_indented(str(problem))}")
@@ -82,6 +84,8 @@ class GradcheckError(AutogradError):
 
     `report` is the linter's `CheckReport` if the linter raised it, else None.
     """
+
+    find_caller: ClassVar[list[Callable[[], Any]]] = []  # a report stands alone
 
     def __init__(self, message: str, report: CheckReport | None = None) -> None:
         super().__init__(message)

@@ -22,7 +22,7 @@ from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import array_from_dlpack, is_array, namespace
 from chainrule.backend import device as as_device
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.primitives import elementwise
 
 __all__ = ["tensor", "asarray", "from_numpy", "frombuffer"]
@@ -127,9 +127,30 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "sequence" not in str(error):
             raise
-        raise ShapeError(
-            f"expected sequences of the same length at each dimension: {error}"
-        ) from None
+        raise ShapeError(_ragged_text(data) or f"tensor(): {error}") from None
+
+
+def _ragged_text(data: Any) -> str:
+    """Return which of nested sequences is the first with another length than its neighbour."""
+    level, dim = [("data", data)], 0
+    while level:
+        lengths = [len(part) if isinstance(part, list | tuple) else 0 for _, part in level]
+        for (name, _), length in zip(level, lengths, strict=True):
+            if length != lengths[0]:
+                return (
+                    "expected sequences of the same length at each dimension, that is, "
+                    f"expected sequence of length {lengths[0]} at dim {dim} (got "
+                    f"{length or 'a number'}): {name} differs from {level[0][0]}. "
+                    "Fill up the shorter ones, or keep a list of tensors"
+                )
+        level = [
+            (f"{name}[{i}]", each)
+            for name, part in level
+            if isinstance(part, list | tuple)
+            for i, each in enumerate(part)
+        ]
+        dim += 1
+    return ""
 
 
 def _default_for(dtype: np.dtype[Any], data: Any) -> np.dtype[Any]:
@@ -280,7 +301,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     array([3., 3.], dtype=float32)
     """
     if not is_array(array):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+        raise ArgumentTypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype_of(array.dtype)
     shared: Any = array.view(np.ndarray) if isinstance(array, np.ndarray) else array
     return leaf(watched(shared))

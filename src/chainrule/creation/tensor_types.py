@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor, default_dtype, set_default_dtype
 from chainrule.creation.data import tensor
 from chainrule.creation.filled import empty
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.operation import operation
 
 __all__ = [
@@ -75,7 +75,7 @@ def _construct(cls: type[Tensor], *data: Any) -> Tensor:
         if not data:
             subclass: Tensor = object.__new__(cls)
             return subclass
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{cls.__name__} has no constructor of its own: make an array with the functions of "
             "its module"
         )

@@ -17,6 +17,7 @@ from typing import Any
 from chainrule.distributions import constraints, transforms
 from chainrule.distributions.constraints import Constraint
 from chainrule.distributions.transforms import Transform
+from chainrule.errors import ArgumentTypeError
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -55,7 +56,9 @@ class ConstraintRegistry:
             return lambda function: self.register(constraint, function)
         kind = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, Constraint)):
-            raise TypeError(f"register: expected a constraint or a class of them, got {constraint}")
+            raise ArgumentTypeError(
+                f"register: expected a constraint or a class of them, got {constraint}"
+            )
         self._factories[kind] = factory
         return factory
 

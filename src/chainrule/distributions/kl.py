@@ -38,6 +38,7 @@ from chainrule.distributions.multivariate import (
 from chainrule.distributions.positive import Exponential, Gamma, HalfNormal, Pareto
 from chainrule.distributions.transform import sum_rightmost
 from chainrule.distributions.unit_interval import Beta, ContinuousBernoulli, Dirichlet
+from chainrule.errors import ArgumentTypeError
 from chainrule.nn import functional as F
 from chainrule.special import betaln
 
@@ -78,7 +79,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """
     for kind in (type_p, type_q):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"register_kl: expected subclasses of Distribution, got {kind!r}")
+            raise ArgumentTypeError(
+                f"register_kl: expected subclasses of Distribution, got {kind!r}"
+            )
 
     def register(formula: Formula) -> Formula:
         _FORMULAS[type_p, type_q] = formula

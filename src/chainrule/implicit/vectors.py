@@ -13,7 +13,7 @@ from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import promoted
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentTypeError, DTypeError
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops import cat, reshape, view_as_complex, view_as_real
 from chainrule.transforms.kinds import values_of
@@ -88,7 +88,7 @@ def _tensor(title: str, path: str, leaf: Any) -> Tensor:
     try:
         t = tensor_of(values_of(leaf))
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{title}{path}: expected a number, an array or a Tensor, got {type(leaf).__name__}: "
             "cr.tree.register() makes a class a container of its parts"
         ) from None

@@ -104,7 +104,7 @@ def apply_lapack(
     try:
         apply = operation.apply if isinstance(operation, Primitive) else operation
         return apply(*inputs, **settings)
-    except np.linalg.LinAlgError as error:
+    except np.linalg.LinAlgError:
         x = whole(inputs[0]._array)
         kernel = getattr(namespace(x).linalg, trial or getattr(operation, "name", name))
         prefix, matrix = _first_failing(x, kernel)
@@ -112,7 +112,7 @@ def apply_lapack(
         if isinstance(reason, str) and not namespace(x).isfinite(matrix).all():
             what = text.split(" because ")[0]
             text = f"{what} because the input matrix contained non-finite values."
-        raise LinAlgError(f"linalg.{name}: {prefix}{text}") from error
+        raise LinAlgError(f"linalg.{name}: {prefix}{text}") from None
 
 
 def _first_failing(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:

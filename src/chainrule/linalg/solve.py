@@ -38,7 +38,10 @@ __all__ = [
     "solve_triangular",
 ]
 
-_SINGULAR_INVERSE = "The inversion could not be completed because the input matrix is singular."
+_SINGULAR_INVERSE = (
+    "The inversion could not be completed because the input matrix is singular. "
+    "pinv() gives its pseudo-inverse"
+)
 _NOT_CONVERGED = "The algorithm failed to converge because the input matrix is ill-conditioned."
 
 SINGULAR_SYSTEM = "The solver failed because the input matrix is singular."

@@ -10,6 +10,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import DTYPE_TITLES, dtype_title
 from chainrule.backend import device as as_device
+from chainrule.errors import DeviceError
 from chainrule.operation import operation
 from chainrule.primitives import elementwise
 
@@ -148,6 +149,11 @@ def to(
             dtype, device = item.dtype, item.device
         elif _is_device(item):
             device = item
+        elif isinstance(item, str) and item.partition(":")[0] in _OTHER_DEVICES:
+            raise DeviceError(
+                f"to(): {item!r} is no device of this library: say 'cpu', or 'cuda' for a GPU of "
+                "NVIDIA or AMD"
+            )
         else:
             dtype = item
     result = x
@@ -163,6 +169,8 @@ def _is_device(item: Any) -> bool:
         isinstance(item, str) and item.partition(":")[0] in ("cpu", "cuda")
     )
 
+
+_OTHER_DEVICES = ("gpu", "mps", "xpu", "tpu", "hip", "xla", "meta", "vulkan", "opencl")
 
 _TYPE_NAMES = {f"{title}Tensor": name for name, title in DTYPE_TITLES.items()}
 

@@ -20,7 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.creation import full
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.join_split import cat, stack
 from chainrule.ops.permute import moveaxis, movedim
@@ -92,7 +92,7 @@ def _cumulative_extreme(name: str, ufunc: Any, x: Operand, dim: int | None) -> E
     """Return the cumulative results of np.maximum or np.minimum, with their last indices."""
     x = tensor_of(x)
     if dim is None:
-        raise TypeError(f"{name}() needs dim (or axis)")
+        raise ArgumentTypeError(f"{name}() needs dim (or axis)")
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
@@ -142,7 +142,9 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
 def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
     """Return a prefix scan by recursive doubling (Hillis, Steele, Commun. ACM 29(12), 1986)."""
     if dim is None and x.ndim > 1:
-        raise TypeError(f"logcumsumexp() needs dim (or axis): the tensor has {x.ndim} dimensions")
+        raise ArgumentTypeError(
+            f"logcumsumexp() needs dim (or axis): the tensor has {x.ndim} dimensions"
+        )
     number = one_dim(0 if dim is None else dim, x.ndim)
     if x.ndim == 0 or x.shape[number] == 0:
         return logsumexp(x[None], 0)
@@ -307,7 +309,9 @@ def _trapezoid_areas(
     if y.ndim == 0:
         raise ShapeError(f"{name}: expected y of at least one dimension, got 0")
     if x is not None and dx is not None:
-        raise TypeError(f"{name}: x and dx both define the spacing of the values: give one of them")
+        raise ArgumentTypeError(
+            f"{name}: x and dx both define the spacing of the values: give one of them"
+        )
     number = one_dim(dim, y.ndim)
     lead = (slice(None),) * number
     left = indexing.getitem.apply(y, key=(*lead, slice(None, -1), ...))

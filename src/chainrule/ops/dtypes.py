@@ -11,7 +11,7 @@ from chainrule.arguments import DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, dtype_title, promoted
-from chainrule.errors import ArgumentError, DTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError
 from chainrule.operation import operation, tensor_property
 
 __all__ = [
@@ -66,7 +66,9 @@ def result_type(*arrays_and_dtypes: Operand | DTypeLike) -> DType:
     dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise TypeError("result_type(): expected at least one tensor, dtype or number, got none")
+        raise ArgumentTypeError(
+            "result_type(): expected at least one tensor, dtype or number, got none"
+        )
     numbers = [value for value in arrays_and_dtypes if _is_number(value)]
     dtypes = [_dtype_of_value(value) for value in arrays_and_dtypes if not _is_number(value)]
     if not dtypes:

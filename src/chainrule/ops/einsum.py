@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.ops.reshape import reshape
 from chainrule.primitives import contraction, indexing, reductions, shaping
 
@@ -152,7 +152,7 @@ def equation_from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...
     count = len(arguments) // 2
     operands = arguments[: 2 * count : 2]
     if not count or not all(map(_is_list, arguments[1::2][:count])):
-        raise TypeError(
+        raise ArgumentTypeError(
             "einsum(): the first argument must be an equation string, or operands must each be "
             f"followed by a list of ints, but got {', '.join(type(a).__name__ for a in arguments)}"
         )
@@ -168,7 +168,9 @@ def _is_list(value: Any) -> bool:
 
 def _term_of(labels: Any) -> str:
     if not _is_list(labels):
-        raise TypeError(f"einsum(): expected a list of ints as labels, got {type(labels).__name__}")
+        raise ArgumentTypeError(
+            f"einsum(): expected a list of ints as labels, got {type(labels).__name__}"
+        )
     return "".join("..." if label is Ellipsis else _letter_of(label) for label in labels)
 
 

@@ -12,7 +12,13 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
-from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from chainrule.operation import operation
 from chainrule.ops.index_errors import translate_index_error
 from chainrule.ops.reshape import broadcast_to, reshape
@@ -69,6 +75,11 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
     """Write ``x[key] = value`` and record it."""
     if not isinstance(value, Tensor):
         scalar = isinstance(value, bool | int | float | complex | np.generic)
+        if isinstance(value, str | bytes | dict | type(None)):
+            raise ArgumentTypeError(
+                f"setitem: can't assign a {type(value).__name__} to a tensor of dtype {x.dtype}: "
+                "give a Tensor, an array or a number"
+            )
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
     shape = value._array.shape
     if shape and shape[0] == 1:  # as in x[0] = [5]
@@ -78,6 +89,15 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
         set_item(x, as_key(key, x._array), value)
     except IndexError as error:
         raise translate_index_error(error) from None
+
+
+@operation(method="__delitem__")
+def delete_at(x: Tensor, key: Any) -> None:
+    """Raise: a tensor keeps its elements."""
+    raise ArgumentTypeError(
+        f"Tensor does not support deleting items, as by del x[{key!r}]: its shape {list(x.shape)} "
+        "is fixed. Write what is kept, x[mask] or cat([x[:i], x[i + 1:]])"
+    )
 
 
 def as_key(key: Any, array: Array) -> Any:
@@ -131,9 +151,15 @@ def _index_array(part: Any) -> Array:
 
 def _raise_invalid_index(part: Any) -> Any:
     found_type = part.dtype if isinstance(part, ndarray) else type(part).__name__
+    mends = {
+        "str": ". A tensor has no names: write the number of the column, as in x[:, 0]",
+        "float": f". Write int({part})",
+        "set": ". A set has no order: write x[sorted(indices)]",
+    }
+    mend = ". Convert them with .long()" if isinstance(part, ndarray) else ""
     raise OutOfBoundsError(
         "only integers, slices (`:`), ellipsis (`...`), None and long, byte or bool Tensors are "
-        f"valid indices (got {found_type})"
+        f"valid indices (got {found_type}){mends.get(str(found_type), mend)}"
     )
 
 
@@ -229,7 +255,10 @@ def index_of(operation: str, index: Operand) -> Tensor:
     """Return an index as a tensor, which must have an integer dtype."""
     tensor = tensor_of(index)
     if tensor._array.dtype.kind not in "iu":
-        raise DTypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
+        raise DTypeError(
+            f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}: convert it with "
+            ".long()"
+        )
     return tensor
 
 
@@ -404,7 +433,7 @@ def masked_select(input: Operand, mask: Operand) -> Tensor:
     """
     input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
-        raise TypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+        raise ArgumentTypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(input.shape, mask.shape)
     return get_item(
         input if input.shape == shape else broadcast_to(input, shape),

@@ -13,7 +13,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import View, view_of
 from chainrule.backend import promoted
-from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.reshape import reshape
 from chainrule.primitives import Primitive, indexing, shaping
@@ -143,13 +143,18 @@ def _not_a_list(operation: str) -> TypeError:
 
 def _check_shapes(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
     if len(first) != len(shape):
+        fits = len(first) == len(shape) + 1 and first[:dim] + first[dim + 1 :] == shape
         raise ShapeError(
-            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}, of "
+            f"the shapes {list(first)} and {list(shape)}, for tensor number {position} in the list"
+            f"{f'. It needs unsqueeze({dim})' if fits else ''}"
         )
-    if first[:dim] + first[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
+    odd = [i for i, (n, m) in enumerate(zip(first, shape, strict=True)) if n != m]
+    if odd and odd != [dim]:
         raise ShapeError(
             f"Sizes of tensors must match except in dimension {dim}. Expected {list(first)} but "
             f"got {list(shape)} for tensor number {position} in the list."
+            f"{f' They fit with dim={odd[0]}' if len(odd) == 1 else ''}"
         )
 
 
@@ -190,7 +195,8 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
         if part.shape != parts[0].shape:
             raise ShapeError(
                 f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
-                f"entry 0 and {list(part.shape)} at entry {i}"
+                f"entry 0 and {list(part.shape)} at entry {i}: cat() joins tensors along a "
+                "dimension that they have, in which their sizes may differ"
             )
     return shaping.stack.apply(*parts, axis=number)
 
@@ -246,7 +252,7 @@ def split(
     length = input.shape[number]
     lengths = split_size if split_size_or_sections is None else split_size_or_sections
     if lengths is None:
-        raise TypeError("split() needs split_size_or_sections: the length of each part")
+        raise ArgumentTypeError("split() needs split_size_or_sections: the length of each part")
     if isinstance(lengths, Sequence):
         sizes = tuple(lengths)
         if sum(sizes) != length or min(sizes, default=0) < 0:

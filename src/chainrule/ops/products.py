@@ -13,7 +13,7 @@ import numpy as np
 from chainrule.arguments import Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from chainrule.interrupts import errstate
 from chainrule.operation import operation
 from chainrule.ops.complex import conj
@@ -84,7 +84,7 @@ def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -
     (3, 4)
     """
     if axes is not None and dims is not None:
-        raise TypeError("dims and axes are two names of one argument: give one of them")
+        raise ArgumentTypeError("dims and axes are two names of one argument: give one of them")
     left, right = _promoted_pair(a, b)
     wanted = axes if dims is None else dims
     x_dims, y_dims = _contracted_dims(left, right, 2 if wanted is None else wanted)
@@ -225,7 +225,7 @@ def _sum_axis(x: Tensor, axis: int, keepdims: bool) -> Tensor:
 def _dim_or_axis(dim: int | None, axis: int | None, default: int) -> int:
     """Return the dimension that was given by one of its two names, or the default."""
     if dim is not None and axis is not None:
-        raise TypeError("dim and axis are two names of one argument: give one of them")
+        raise ArgumentTypeError("dim and axis are two names of one argument: give one of them")
     return next((d for d in (dim, axis) if d is not None), default)
 
 

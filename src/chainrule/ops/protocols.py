@@ -11,7 +11,7 @@ from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import array_from_dlpack, is_array, is_known
 from chainrule.backend import device as as_device
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.operation import operation
 from chainrule.ops.conversion import to
 
@@ -63,7 +63,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
         dtype_of(input.dtype)
         return leaf(found.copy() if copy else found)
     if not hasattr(input, "__dlpack__"):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"from_dlpack(): expected an array with __dlpack__, got {type(input).__name__}: "
             "asarray() takes sequences and numbers"
         )

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.arguments import Operand, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, is_known
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.join_split import stack
 from chainrule.ops.reshape import broadcast_to, reshape
@@ -99,7 +99,8 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     if len(times) < x.ndim:
         raise ShapeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-            f"tensor: got {len(times)} and {x.ndim}"
+            f"tensor: got {len(times)} and {x.ndim}: write "
+            f"repeat({', '.join(map(str, (1,) * (x.ndim - len(times)) + times))})"
         )
     if min(times, default=1) < 0:
         raise ShapeError(f"repeat: can't repeat a negative number of times: {list(times)}")
@@ -164,7 +165,7 @@ def repeat_interleave(
         counts = tensor_of(repeats)
     times = counts._array.reshape(-1)
     if times.dtype.kind not in "iu" or counts.ndim > 1:
-        raise TypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
+        raise ArgumentTypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
     if holds_somewhere(times < 0):
         raise ShapeError("repeats can not be negative")
     input = reshape(input, -1) if dim is None or input.ndim == 0 else input

@@ -20,7 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace, ndarray
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.primitives import shaping
 
@@ -104,7 +104,10 @@ def infer_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     unknown = [i for i, size in enumerate(sizes) if size < 0]
     known = math.prod([size for size in sizes if size >= 0])
     if len(unknown) > 1:
-        raise ShapeError(f"only one dimension can be inferred, but the shape is {list(sizes)}")
+        raise ShapeError(
+            f"only one dimension can be inferred, but the shape is {list(sizes)}: say -1 once, and "
+            f"the other sizes, of {list(x.shape)}"
+        )
     if any(sizes[i] != -1 for i in unknown):
         raise ShapeError(f"invalid shape dimension {sizes[unknown[0]]} in {list(sizes)}")
     if unknown and known == 0:
@@ -113,7 +116,11 @@ def infer_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
             "unspecified dimension size -1 can be any value and is ambiguous"
         )
     if count % known if unknown else known != count:
-        raise ShapeError(f"shape '{list(sizes)}' is invalid for input of size {count}")
+        rest = f"no multiple of {known}" if unknown else f"not {known}"
+        raise ShapeError(
+            f"shape '{list(sizes)}' is invalid for input of size {count}: {list(x.shape)} has "
+            f"{count} elements, {rest}. One size may be -1, which is then computed"
+        )
     if not unknown:
         return sizes
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])
@@ -284,7 +291,9 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     """
     input = tensor_of(input)
     if axis is None:
-        raise TypeError("expand_dims: expected an int or a sequence of ints as the axis, got None")
+        raise ArgumentTypeError(
+            "expand_dims: expected an int or a sequence of ints as the axis, got None"
+        )
     count = len(axis) if isinstance(axis, Sequence) else 1
     new = many_dims(axis, input.ndim + count) or ()
     sizes = iter(input.shape)

@@ -13,7 +13,7 @@ from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, dtype_title, is_array, is_known, namespace
-from chainrule.errors import ArgumentError, CompileError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.operation import inplace_form, operation
 from chainrule.ops.index_errors import translate_index_error, translated_index_errors
@@ -241,7 +241,7 @@ def scatter(
     tensor([7., 0., 5.])
     """
     if (src is None) == (value is None):
-        raise TypeError("scatter(): give either src or value, the values to write")
+        raise ArgumentTypeError("scatter(): give either src or value, the values to write")
     combine = _COMBINERS.get(reduce)
     if combine is None:
         raise ArgumentError(

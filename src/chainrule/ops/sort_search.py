@@ -664,7 +664,8 @@ def topk(
     k = whole_number(k, "topk", "k")
     if not 0 <= k <= (input.shape[number] if input.ndim else 1):
         raise ArgumentError(
-            f"topk: selected index k = {k} out of range for shape {list(input.shape)}"
+            f"topk: selected index k = {k} out of range for shape {list(input.shape)}: it is from "
+            f"0 to the size of dimension {number}"
         )
     if input.ndim == 0:
         return Extremes(elementwise.clone.apply(input), _argsort(input, number, largest))

@@ -17,6 +17,7 @@ import numpy as np
 from chainrule.arguments import Operand, floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
+from chainrule.errors import ArgumentTypeError
 from chainrule.operation import SCIPY_UFUNCS, UFUNCS, operation
 from chainrule.ops import (
     arithmetic,
@@ -97,7 +98,7 @@ def _reduce_method(function: Callable[..., Tensor]) -> Function:
     def reduce(x: Any, axis: Any = 0, *, keepdims: bool = False) -> Tensor:
         x = tensor_of(x)
         if not x.ndim:
-            raise TypeError("cannot reduce on a scalar: the tensor has no dimension")
+            raise ArgumentTypeError("cannot reduce on a scalar: the tensor has no dimension")
         return function(x, axis=axis, keepdims=keepdims)
 
     reduce.__name__ = _PUBLIC_NAMES.get(function.__name__, function.__name__)
@@ -206,7 +207,7 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
     refused = set(settings) - kept
     if refused:
         name = getattr(function, "__name__", ufunc.__name__)
-        raise TypeError(
+        raise ArgumentTypeError(
             f"np.{call} on a Tensor takes no {', '.join(sorted(refused))}: call chainrule.{name}, "
             f"out of place (a = a + t instead of a += t). {argument_advice(refused)}"
         )
@@ -234,15 +235,15 @@ def argument_advice(refused: set[str]) -> str:
 
 def _refuse(ufunc: Any, method: str, call: str) -> NoReturn:
     if method == "at":
-        raise TypeError(
+        raise ArgumentTypeError(
             f"np.{call} writes into an array, which isn't recorded: add up repeated indices with "
             "chainrule.index_add or scatter_add, which have derivatives, or call it on "
             "x.detach().numpy()"
         )
     if ufunc in REFUSED:
-        raise TypeError(f"np.{call} on a Tensor: {REFUSED[ufunc]}")
+        raise ArgumentTypeError(f"np.{call} on a Tensor: {REFUSED[ufunc]}")
     library = "np." if _is_numpy_ufunc(ufunc) else ""
-    raise TypeError(
+    raise ArgumentTypeError(
         f"{library}{call} has no derivative rule in chainrule: compute it from functions that have "
         "one, give it one with autograd_function, or call it on x.detach().numpy()"
     )

@@ -10,7 +10,7 @@ from chainrule.arguments import Operand, cast, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentTypeError, DTypeError
 from chainrule.operation import operation
 from chainrule.ops.sort_search import nonzero
 from chainrule.primitives import elementwise
@@ -58,7 +58,7 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     """
     if input is None or other is None:
         if input is not other:
-            raise TypeError(
+            raise ArgumentTypeError(
                 "where() takes a condition alone, or with both input and other: one of these is "
                 "missing, or None"
             )
@@ -114,7 +114,9 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """
     input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
-        raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
+        raise ArgumentTypeError(
+            f"masked_fill only supports boolean masks, but got mask of {mask.dtype}"
+        )
     if input.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
         raise DTypeError(
             f"masked_fill: value {value} cannot be converted to type {input.dtype} without "

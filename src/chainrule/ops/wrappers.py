@@ -12,7 +12,7 @@ from chainrule.arguments import Operand, cast, floating, one_dim
 from chainrule.autograd.operands import as_operands, as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentTypeError, DTypeError
 from chainrule.primitives import elementwise, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -67,7 +67,7 @@ def function_of_operator(
     def function(x: Operand, y: Operand) -> Tensor:
         result: Tensor = operator(x, y)
         if result is NotImplemented:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{name}(): expected tensors, arrays or numbers, got {type(x).__name__} and "
                 f"{type(y).__name__}"
             )
@@ -96,7 +96,7 @@ def unary_floating(primitive: Primitive) -> Callable[[Operand], Tensor]:
 def apply_along_dim(primitive: Primitive, x: Tensor, dim: int | None) -> Tensor:
     """Apply a primitive along a dimension; None means the only dimension."""
     if dim is None and x.ndim > 1:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{primitive.name}() needs dim (or axis): the tensor has {x.ndim} dimensions"
         )
     number = one_dim(0 if dim is None else dim, x.ndim)

@@ -17,7 +17,7 @@ from chainrule.autograd.node import HookDict, RemovableHandle
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
 from chainrule.backend import device_of, move, namespace
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interrupts import errstate
 
 Array = Any
@@ -52,7 +52,7 @@ def _with_hooks(step: F) -> F:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise TypeError(
+                    raise ArgumentTypeError(
                         "a hook before step() must return None or (args, kwargs), the new "
                         f"arguments of step(), but it returned {changed!r}"
                     )
@@ -195,7 +195,7 @@ class Optimizer:
         [0.1, 0.5]
         """
         if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+            raise ArgumentTypeError(f"param_group must be a dict, but got {type(param_group)}")
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else _ordered(given)
         group = {**self.defaults, **param_group, "params": params}
@@ -381,6 +381,14 @@ class Optimizer:
         for hook in [*self._hooks["load_state_dict_pre"].values()]:
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
+        if not isinstance(state_dict, Mapping) or "param_groups" not in state_dict:
+            names = (
+                list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
+            )
+            raise ArgumentError(
+                "load_state_dict: expected what state_dict() of an optimizer returned, with "
+                f"'param_groups' and 'state', got {names}"
+            )
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ArgumentError(
@@ -499,12 +507,17 @@ def as_state(array: Array, dtype: Any, param: Tensor) -> Tensor:
 def _ordered(params: Any) -> list[Any]:
     """Return parameters or groups as a list; raise for a tensor or an unordered set."""
     if isinstance(params, Tensor):
-        raise TypeError(
+        raise ArgumentTypeError(
             "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
             "got a Tensor: put it into a list"
         )
+    if hasattr(params, "parameters"):
+        raise ArgumentTypeError(
+            f"params argument given to the optimizer should be an iterable of Tensors or dicts, "
+            f"but {type(params).__name__!r} object is not iterable: write module.parameters()"
+        )
     if isinstance(params, set | frozenset):
-        raise TypeError(
+        raise ArgumentTypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering of "
             "tensors in sets will change between runs. Please use a list instead."
         )
@@ -513,8 +526,9 @@ def _ordered(params: Any) -> list[Any]:
 
 def _check_parameter(param: Any) -> None:
     if not isinstance(param, Tensor):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
+            ": make a leaf of it, cr.tensor(..., requires_grad=True)"
         )
     if not param.is_leaf:
         raise ArgumentError(

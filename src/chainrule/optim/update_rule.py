@@ -70,7 +70,12 @@ class UpdateRule(Optimizer, ABC):
                     f"Invalid {_TITLES.get(name, f'{name} value')}: {options[name]}, "
                     "expected at least 0"
                 )
-        for index, beta in enumerate(options.get("betas", ())):
+        betas = options.get("betas", ())
+        if isinstance(betas, int | float):
+            raise ArgumentError(
+                f"betas are several numbers, got {betas}: write betas=({betas}, 0.999)"
+            )
+        for index, beta in enumerate(betas):
             if not 0 <= beta < 1:
                 raise ArgumentError(
                     f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"

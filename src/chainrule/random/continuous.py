@@ -19,7 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace
-from chainrule.errors import ArgumentError, DTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError
 from chainrule.random.draw import draw, normal_array, seedable_generator, uniform_array, values_of
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def randint(
     elif high is None:
         low, high = 0, low
     if size is None or high is None:
-        raise TypeError(
+        raise ArgumentTypeError(
             "randint() needs a size and a bound: randint(high, size) or randint(low, high, size)"
         )
     low = low or 0

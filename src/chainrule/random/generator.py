@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.backend import CPU
 from chainrule.backend import device as as_device
-from chainrule.errors import DeviceError
+from chainrule.errors import ArgumentTypeError, DeviceError
 
 __all__ = ["Generator"]
 
@@ -54,6 +54,11 @@ class Generator(np.random.Generator):
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence of a seed; return the generator."""
+        if not hasattr(seed, "__index__") and not isinstance(seed, float | np.floating):
+            raise ArgumentTypeError(
+                f"manual_seed: seed must be an int, got {seed!r}: zlib.crc32(text.encode()) makes "
+                "one of a text"
+            )
         seed = int(seed) if seed >= 0 else int(seed) + 2**64  # as PyTorch maps negative ones
         bits = self.bit_generator
         bits.state = type(bits)(seed).state
@@ -77,7 +82,9 @@ class Generator(np.random.Generator):
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` returned."""
         if not isinstance(state, dict) or "seed" not in state:
-            raise TypeError(f"expected the result of get_state(), but got {type(state).__name__}")
+            raise ArgumentTypeError(
+                f"expected the result of get_state(), but got {type(state).__name__}"
+            )
         self.bit_generator.state = {k: v for k, v in state.items() if k != "seed"}
         self._seed = state["seed"]
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 from chainrule.pytree import Stateful
 from chainrule.transforms.arguments import TransformCall, title_of
 
@@ -78,7 +78,7 @@ class ArgnumSelection:
             names = [] if position < count else self._names()
             name = names[position] if 0 <= position < len(names) else ""
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{self.title}: argnums are positions or names of arguments, but got {requested!r}"
             )
         if 0 <= position < count:
@@ -93,13 +93,15 @@ class ArgnumSelection:
             default = inspect.signature(self.function).parameters[name].default
             if default is not inspect.Parameter.empty:
                 return default
-        given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
         names = self._names()
+        given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
+        called = ", ".join(names[: len(self.args)])
         known = f" Its arguments are {', '.join(names)}" if names else ""
         raise ArgumentError(
             f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
-            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says "
-            f"which.{known}"
+            f"differentiated by, but the call has {', '.join(given) or 'none'}"
+            f"{f' ({called})' if called else ''}: argnums says "
+            f"which, by name or position.{known}"
         )
 
     def _names(self) -> list[str]:

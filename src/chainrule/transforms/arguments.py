@@ -12,7 +12,7 @@ from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
@@ -97,7 +97,7 @@ def primal(
         x = tensor_of(values)
     except TypeError:
         kind = "an array of objects" if is_array(values) else type(leaf).__name__
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{title}: expected a tensor, an array or a float at {_place(path, name_of)}, got "
             f"{kind}: cr.tree.register() makes a class a container of its parts, "
             "and argnums says which arguments to differentiate by"
@@ -144,7 +144,7 @@ def _matching_leaves(
             yield from ((leaf, None) for _, leaf in pytree.leaves(x) if isinstance(leaf, Tensor))
             continue
         if pytree.children(x) is not None or pytree.children(t) is not None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{title}: {own} and {other} must have the same structure: at {own}{path} is "
                 f"{describe(x)}, at {other}{path} {describe(t)}"
             )
@@ -182,7 +182,7 @@ def describe(part: Any) -> str:
 def check_callable(title: str, function: Any) -> None:
     """Raise if what should be a function is none."""
     if not callable(function):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{title}: expected a function, got {describe(function)}: a transform takes the "
             f"function itself, as in cr.{title}(f) and not cr.{title}(f(x))"
         )
@@ -193,7 +193,7 @@ def split_aux(title: str, function: Any, result: Any, has_aux: bool) -> tuple[An
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{title}(has_aux=True): expected {title_of(function)} to return a pair, the "
             f"output to differentiate and auxiliary data, but got {describe(result)}"
         )

@@ -9,6 +9,7 @@ results is free of it.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.location import here
+from chainrule.autograd.conversions import asked_for_value
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing.size_reads import user_shape, user_size
@@ -287,8 +288,7 @@ class Symbol(ArrayProxy):
     def _unknown(self, *_: Any, **__: Any) -> NoReturn:
         if TRACING.get() is None:
             raise outlived_error()
-        location = here()
-        where = "" if location is None else f", at {location}"
+        where = f", {asked_for_value(sys._getframe(1))}"
         raise CompileError(
             "a value was asked for while the function was being compiled, where only shapes and "
             f"dtypes are known{where}. Choose with cr.where() in the place of `if`, loop with "

@@ -16,7 +16,7 @@ from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move, namespace
 from chainrule.creation import ones_like
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.ops import clamp, where
 from chainrule.ops.wrappers import real_floating
 from chainrule.primitives import activations, elementwise, indexing, shaping
@@ -286,7 +286,9 @@ def apply_activation(
             return function(x)
         return _on_floats(function, on_integers, x)
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}")
+        raise ArgumentTypeError(
+            f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}"
+        )
     return in_place(x, f"{name}_", lambda t: _on_floats(function, on_integers, t))
 
 

@@ -15,7 +15,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import first_where
-from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.primitives import elementwise, pooling, resampling
 
@@ -45,7 +45,7 @@ def per_dim(name: str, argument: str, value: Any, rank: int, minimum: int = 1) -
     try:
         listed = tuple(map(index, value)) if hasattr(value, "__iter__") else (index(value),)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{name}: {argument} must be an int, or {rank} of them, not {value!r}"
         ) from None
     if len(listed) == 1:

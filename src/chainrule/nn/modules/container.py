@@ -9,6 +9,7 @@ from operator import index
 from typing import Any, TypeVar, overload
 
 from chainrule.autograd.tensor import Tensor, is_parameter
+from chainrule.errors import ArgumentTypeError
 from chainrule.nn.modules.members import MODULE
 from chainrule.nn.modules.module import Module
 from chainrule.nn.parameter import Parameter
@@ -79,7 +80,7 @@ class _Sequence(Module):
     def extend(self: S, modules: Iterable[Module]) -> S:
         """Add modules at the end; return this container."""
         if isinstance(modules, str | bytes) or not isinstance(modules, Iterable):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{type(self).__name__}.extend should be called with an iterable, but got "
                 f"{type(modules).__name__}"
             )
@@ -90,7 +91,9 @@ class _Sequence(Module):
     def insert(self: S, idx: int, module: Module) -> S:
         """Add a module before a position; return this container."""
         if not isinstance(module, Module):
-            raise TypeError(f"module should be of type Module, but got {type(module).__name__}")
+            raise ArgumentTypeError(
+                f"module should be of type Module, but got {type(module).__name__}"
+            )
         listed: list[Module] = list(self)
         listed.insert(idx, module)
         self._renew(listed)
@@ -257,7 +260,7 @@ class ModuleDict(Module):
         """Add modules, or replace those of the same keys."""
         pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
         if not isinstance(pairs, Iterable):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 f"{type(modules).__name__}"
             )
@@ -330,7 +333,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add values at the end; return this list."""
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "ParameterList.extend should be called with an iterable, but got "
                 f"{type(values).__name__}"
             )
@@ -382,7 +385,7 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"keys of a ParameterDict are strings, but got {key!r}")
+            raise ArgumentTypeError(f"keys of a ParameterDict are strings, but got {key!r}")
         if key not in self._keys and hasattr(self, key):
             raise KeyError(f"attribute {key!r} already exists")
         self._keys[key] = None

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, dataclass_transform
 
+from chainrule.errors import ArgumentTypeError
 from chainrule.nn.modules.module import Module
 
 
@@ -83,7 +84,7 @@ def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{cls.__name__}.__init__() {error}") from None
+            raise ArgumentTypeError(f"{cls.__name__}.__init__() {error}") from None
         given.apply_defaults()
         Module.__init__(self)
         for name, value in given.arguments.items():

@@ -10,6 +10,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, dtype_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.node import RemovableHandle
 from chainrule.autograd.tensor import Tensor, is_parameter
+from chainrule.errors import ArgumentTypeError
 from chainrule.interrupts import call_then
 from chainrule.nn.modules.hooks import GLOBAL_HOOKS, Hooks, call_with_hooks
 from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
@@ -111,7 +112,7 @@ class Module(Stateful):
         if "_kinds" not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+            raise ArgumentTypeError(f"{kind} name should be a string. Got {type(name).__name__}")
         if "." in name:
             raise KeyError(f'{kind} name can\'t contain ".", got: {name!r}')
         if not name:
@@ -124,7 +125,7 @@ class Module(Stateful):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter; None declares one that this module goes without."""
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"cannot assign {type(param).__name__!r} object to parameter {name!r} "
                 "(nn.Parameter or None required)"
             )
@@ -148,7 +149,7 @@ class Module(Stateful):
             Whether it is part of the state dict.
         """
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"cannot assign {type(tensor).__name__!r} object to buffer {name!r} (Tensor or "
                 "None required)"
             )
@@ -160,7 +161,10 @@ class Module(Stateful):
     def register_module(self, name: str, module: Module | None) -> None:
         """Add a submodule; None declares one that this module goes without."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise ArgumentTypeError(
+                f"{type(module).__name__} is not a Module subclass, as submodule {name!r} must be "
+                "(or None). The modules of a list are given one by one, as by f(*modules)"
+            )
         self._register(MODULE, name, module)
 
     add_module = register_module
@@ -616,9 +620,9 @@ def _check_member(name: str, kind: str, value: Any) -> None:
         return
     expected = {PARAMETER: "nn.Parameter", MODULE: "nn.Module"}.get(kind, "Tensor")
     title = {MODULE: "child module", TRANSIENT: BUFFER}.get(kind, kind)
-    raise TypeError(
+    raise ArgumentTypeError(
         f"cannot assign {type(value).__name__!r} object as {title} {name!r} ({expected} or None "
-        "expected)"
+        f"expected): write {expected}(...) of it, or use another name"
     )
 
 
@@ -629,7 +633,7 @@ def _destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, Any]:
     for name in ("non_blocking", "copy", "memory_format"):
         kwargs.pop(name, None)
     if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        raise ArgumentTypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
     for arg in args:
         if isinstance(arg, Tensor):
             tensor = arg
@@ -643,7 +647,7 @@ def _destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, Any]:
         device, dtype = tensor.device, tensor.dtype
     dtype = None if dtype is None else dtype_of(dtype)
     if dtype is not None and dtype.kind not in "fc":
-        raise TypeError(
+        raise ArgumentTypeError(
             f"nn.Module.to only accepts floating point or complex dtypes, but got desired {dtype}"
         )
     return device, dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from chainrule.arguments import tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, is_parameter, make
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.nn.modules.members import BUFFER, MODULE, PARAMETER
 from chainrule.nn.parameter import Parameter, is_uninitialized
 
@@ -123,7 +124,11 @@ def load_state(
 ) -> IncompatibleKeys:
     """Load a state dict, or raise with everything that doesn't fit and change nothing."""
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        of_path = ": read the file first, load_state_dict(cr.load(path))"
+        raise ArgumentTypeError(
+            f"Expected state_dict to be dict-like, got {type(state_dict)}"
+            f"{of_path if isinstance(state_dict, str | os.PathLike) else ''}."
+        )
     loading = _Loading(dict(state_dict), strict, assign)
     loading.visit(module, "")
     loading.check_names(module)
@@ -135,6 +140,8 @@ def load_state(
             for title, keys in names.items()
             if keys
         ]
+        if report and not errors:
+            report.append("With strict=False, what is there is loaded and the rest is left alone.")
         errors = [*report, *errors]
     if errors:
         listed = "\n\t".join(errors)

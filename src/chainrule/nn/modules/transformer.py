@@ -190,6 +190,16 @@ class MultiheadAttention(Module):
                 "MultiheadAttention: query, key and value are all of 2 or all of 3 dimensions, got "
                 f"{list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
             )
+        for title, x, size in (
+            ("query", query, self.embed_dim),
+            ("key", key, self.kdim),
+            ("value", value, self.vdim),
+        ):
+            if x.shape[-1] != size:
+                raise ShapeError(
+                    f"MultiheadAttention: was expecting embedding dimension of {size}, but got "
+                    f"{x.shape[-1]} as the last size of {title}, {list(x.shape)}"
+                )
         q, k, v = self._projected(query, key, value)
         if not batched:
             q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)

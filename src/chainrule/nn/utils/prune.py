@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import ones_like, zeros
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.linalg import norm
 from chainrule.nn.modules.hooks import take_pre_hook
 from chainrule.nn.modules.module import Module
@@ -177,7 +177,7 @@ class PruningContainer(BasePruningMethod):
     def add_pruning_method(self, method: BasePruningMethod) -> None:
         """Add a method at the end."""
         if not isinstance(method, BasePruningMethod):
-            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+            raise ArgumentTypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
             raise ArgumentError(
                 "Can only add pruning methods acting on the parameter named "
@@ -227,7 +227,7 @@ class _Amount(BasePruningMethod):
 
     def __init__(self, amount: float) -> None:
         if not isinstance(amount, int | float | Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+            raise ArgumentTypeError(f"Invalid type for amount: {amount}. Must be int or float.")
         if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
             raise ArgumentError(
                 f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
@@ -528,13 +528,13 @@ def global_unstructured(
     5
     """
     if not isinstance(parameters, Iterable):
-        raise TypeError("global_unstructured(): parameters is not an Iterable")
+        raise ArgumentTypeError("global_unstructured(): parameters is not an Iterable")
     if importance_scores is not None and not isinstance(importance_scores, dict):
-        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+        raise ArgumentTypeError("global_unstructured(): importance_scores must be of type dict")
     pairs, scores = list(parameters), importance_scores or {}
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
-        raise TypeError(
+        raise ArgumentTypeError(
             'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
             f"{pruning_method} of type {method.PRUNING_TYPE}"
         )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.optim.lr_scheduler.scheduler import (
     LRScheduler,
     Rates,
@@ -62,7 +62,9 @@ class LambdaLR(LRScheduler):
         )
         for each in self.lr_lambdas:
             if not callable(each):
-                raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
+                raise ArgumentTypeError(
+                    f"lr_lambda should be a function, but got {type(each).__name__}"
+                )
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:

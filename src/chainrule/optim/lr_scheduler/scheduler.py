@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.optim.optimizer import Group, Optimizer
 
 Rates = list[Any]
@@ -141,7 +141,10 @@ _LRScheduler = LRScheduler  # PyTorch's former name, from which scripts derive c
 
 def checked_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise ArgumentTypeError(
+            f"{type(optimizer).__name__} is not an Optimizer: a scheduler takes the optimizer "
+            "whose rate it sets, as in StepLR(optimizer, step_size)"
+        )
     return optimizer
 
 

@@ -113,7 +113,7 @@ def solve_bands(
         return banded.apply(bands, sides, lower=lower, upper=upper, positive=positive)
     except np.linalg.LinAlgError as error:
         name = "solveh_banded" if positive else "solve_banded"
-        raise LinAlgError(f"scipy.linalg.{name}: {error.__cause__ or error}") from error
+        raise LinAlgError(f"scipy.linalg.{name}: {error.__context__ or error}") from None
 
 
 def _system(name: str, ab: Any, b: Any, count: int, finite: bool) -> tuple[Tensor, Tensor, bool]:

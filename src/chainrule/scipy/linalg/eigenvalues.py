@@ -184,11 +184,11 @@ def _of_pair(name: str, a: Any, b: Any, homogeneous: bool, finite: bool) -> Tens
     x, y = square(name, a, b, finite=finite)
     try:
         return linalg.solve(y, x)
-    except LinAlgError as error:
+    except LinAlgError:
         raise LinAlgError(
             f"scipy.linalg.{name}: b is singular, so that eigenvalues are infinite, which have no "
             "derivative: take those of the pair (b, a), which are their inverses"
-        ) from error
+        ) from None
 
 
 @TABLE.function("eig", "rule")

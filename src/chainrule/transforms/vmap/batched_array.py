@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.location import here
+from chainrule.autograd.conversions import asked_for_value
 from chainrule.autograd.remarks import STRICT, Told
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
@@ -142,16 +143,16 @@ class BatchedArray(ArrayProxy):
     def _shared_value(self) -> Array:
         if self.data.shape[0] == 1:
             return self.data[0]
-        location = here()
+        asked = asked_for_value(sys._getframe(1))
         if self.level.finished:
             raise AutogradError(
                 "vmap: a tensor of a function under vmap was kept, and its value was asked for "
-                f"after the function had returned{'' if location is None else f', at {location}'}: "
+                f"after the function had returned, {asked}: "
                 "it has a value for each example. Return it from the function"
             )
         raise AutogradError(
-            "vmap: a value was asked for that differs between examples"
-            f"{'' if location is None else f', at {location}'}: bool(), item(), int(), float(), "
+            "vmap: a value was asked for that differs between examples, "
+            f"{asked}: bool(), item(), int(), float(), "
             "tolist() and numpy() return one value. Use cr.where() instead of `if`, or read values "
             "outside of vmap"
         )

@@ -13,7 +13,7 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.random import draw as sampling
@@ -255,7 +255,7 @@ def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
     try:
         return tensor_of(leaf)
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"vmap({title_of(func)}): expected tensors, arrays or numbers to be mapped, but got "
             f"{type(leaf).__name__} at {path}: say None in in_dims for other arguments, and "
             "return only what can be stacked"
