@@ -1,0 +1,127 @@
+"""Additions to Sphinx for this site: formulas as MathML, links in docstrings and to sources."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent / "tools"))
+
+import reference_pages  # noqa: E402 - in tools/
+
+# --- formulas: browsers show MathML, without a script ---------------------------------------------
+
+
+def visit_inline(self: Any, node: nodes.math) -> None:
+    self.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_display(self: Any, node: nodes.math_block) -> None:
+    formula = tex2mathml(node.astext(), as_block=True)
+    self.body.append(f'<div class="formula">{formula}</div>')
+    raise nodes.SkipNode
+
+
+# --- docstrings -----------------------------------------------------------------------------------
+
+CODE = re.compile(r"(?<![`:\w\\])`([^`\n]+)`(?![`_])")
+
+
+@cache
+def described() -> frozenset[str]:
+    """Return the full names that have a description of their own to link to."""
+    parts = [part for page in reference_pages.pages() for part in page.sections]
+    return frozenset(name.path for part in parts for name in part.described)
+
+
+def escape(paragraph: str) -> str:
+    """Let vertical bars and asterisks be no markup: they are absolute values and arguments."""
+    if paragraph.lstrip().startswith(">>>"):
+        return paragraph
+    return re.sub(r"``.+?``|`[^`]+`|[|*]", lambda m: "\\" * (m[0] in "|*") + m[0], paragraph)
+
+
+def mend_docstring(
+    app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]
+) -> None:
+    """Link the names between backticks that have a description; make all others code.
+
+    References to literature get plain labels: they must be unique in a docstring, not on a page.
+    """
+    text = "\n\n".join(map(escape, "\n".join(lines).split("\n\n")))
+    text = re.sub(r"(?m)^(\s*)\.\. \[(\d+)\] ", r"\1| [\2] ", text)
+    text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
+    try:
+        own = set(inspect.signature(found).parameters)
+    except (TypeError, ValueError):
+        own = set()
+    scopes = [name, name.rpartition(".")[0], "chainrule"]
+
+    def mend(match: re.Match[str]) -> str:
+        code = match[1].removesuffix("()")
+        if code not in own and re.fullmatch(r"[A-Za-z_][\w.]*", code):
+            for scope in scopes:
+                path = f"{scope}.{code.removeprefix('cr.')}"
+                if path in described() and path != name:
+                    return f":py:obj:`{match[1]} <{path}>`"
+            if code in described():
+                return f":py:obj:`{match[1]} <{code}>`"
+        return f"``{match[1]}``"
+
+    lines[:] = CODE.sub(mend, text).split("\n")
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+INCLUDE = re.compile(r"<!-- include (\S+) -->")
+LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>\.\.?/[^)]+)\)")
+# Files at the top of the repository that are pages of the site, too.
+PAGES = {"README": "index", "CHANGELOG": "changelog", "CONTRIBUTING": "contributing"}
+
+
+def adapt_page(app: Any, document: str, content: list[str]) -> None:
+    """Include files of the repository, unlink those that the site lacks, and drop empty globs."""
+    for file in INCLUDE.findall(content[0]):
+        path = (DOCS / file).resolve()
+        app.env.note_dependency(str(path))
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"\]\((?!\w+:|#|docs/)", "](../", text).replace("](docs/", "](")
+        content[0] = content[0].replace(
+            f"<!-- include {file} -->", text.replace('src="docs/', 'src="')
+        )
+    content[0] = LINK.sub(site_link, content[0])
+    if document == "index":
+        content[0] = re.sub(
+            r"(?m)^([\w/-]+\*)$", lambda m: m[0] if [*DOCS.glob(f"{m[1]}.md")] else "", content[0]
+        )
+
+
+def site_link(link: re.Match[str]) -> str:
+    """Return a link that leads out of docs/ as one to a page of the site, or as text alone."""
+    path = link["path"]
+    while path.startswith(("../", "./")):
+        if path.startswith("./"):
+            return link[0]
+        path = path.removeprefix("../")
+    name, _, anchor = path.partition("#")
+    page = PAGES.get(name.removesuffix(".md"))
+    if page:
+        return f"[{link['text']}](/{page}.md{'#' + anchor if anchor else ''})"
+    is_in_docs = (DOCS / path.partition("#")[0]).is_file()
+    return link[0] if is_in_docs else link["text"]
+
+
+def setup(app: Any) -> dict[str, Any]:
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
+    app.connect("autodoc-process-docstring", mend_docstring, priority=100)
+    app.connect("source-read", adapt_page)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
