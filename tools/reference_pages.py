@@ -434,7 +434,7 @@ def summary(name: Name) -> str:
         return f"``{plain(repr(name.value))}``"
     text = first_line(name.value)
     if not is_ours(name.value):
-        text = f"As in {name.value.__module__.partition('.')[0]}." if not text else text
+        text = text or f"As in {name.value.__module__.partition('.')[0]}."
     return escape(text) or "–"
 
 
