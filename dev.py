@@ -7,8 +7,8 @@
     python3 dev.py test  --other      a quick half of the tests, in the newest other Python found
     python3 dev.py lint               check style, types and import layers
     python3 dev.py bench [options]    run the benchmarks, compared with other libraries
-    python3 dev.py docs  [--fresh]    write the generated pages, and build the site in docs/_build
-    python3 dev.py build              make wheel and sdist in dist/, and try them in a new environment
+    python3 dev.py docs  [--fresh]    write the generated pages, build the site in docs/_build/html
+    python3 dev.py build              make wheel and sdist in dist/, try them in a new environment
 
 The first run makes .venv beside this file and installs what the command needs; later runs start at
 once. Nothing outside .venv is changed. To start again, delete it.
@@ -161,7 +161,7 @@ def bench(options):
 
 def docs(options):
     set_up("docs")
-    pages = ("numpy_coverage", "design_page", "stubs", "reference_pages")
+    pages = ("numpy_coverage", "design_page", "stubs", "readme_page", "reference_pages")
     code = max(call(PYTHON, f"tools/{page}.py") for page in pages)
     return code or call(PYTHON, "docs/build.py", *options)
 

@@ -69,16 +69,17 @@ TOPICS: dict[str, tuple[str, str]] = {
     "errors": ("Errors and warnings", "errors"),
 }
 
-# The pages of other namespaces: title, and namespaces with their names in full.
+# The pages of other namespaces: title, and namespaces. Of one with a `+`, only the names that no
+# other page has.
 NAMESPACES: dict[str, tuple[str, str]] = {
     "autograd": (
         "The graph: chainrule.autograd",
-        "autograd autograd.graph autograd.functional autograd.forward_ad",
+        "autograd autograd.graph autograd.functional autograd.forward_ad +autograd.formatting",
     ),
     "func": ("PyTorch's names of transforms: chainrule.func", "func"),
     "tree": ("Trees of containers: chainrule.tree", "tree"),
     "linalg": ("Linear algebra: chainrule.linalg", "linalg"),
-    "fft": ("Fourier transforms: chainrule.fft", "fft fft.stft"),
+    "fft": ("Fourier transforms: chainrule.fft", "fft +fft.stft"),
     "special": ("Special functions: chainrule.special", "special"),
     "signal": ("Windows: chainrule.signal", "signal signal.windows"),
     "sparse": ("Sparse tensors: chainrule.sparse", "sparse"),
@@ -88,7 +89,7 @@ NAMESPACES: dict[str, tuple[str, str]] = {
         "scipy.integrate scipy.spatial scipy.spatial.distance",
     ),
     "numpy": ("NumPy's names: chainrule.numpy", "numpy"),
-    "nn": ("Modules: chainrule.nn", "nn nn.parameter nn.parallel"),
+    "nn": ("Modules: chainrule.nn", "nn nn.parameter nn.parallel +nn.modules.lazy"),
     "functional": ("Functions of networks: chainrule.nn.functional", "nn.functional"),
     "nn-utils": (
         "Initial values and utilities of networks",
@@ -102,15 +103,17 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     ),
     "distributions": (
         "Distributions: chainrule.distributions",
-        "distributions distributions.transforms distributions.constraints distributions.kl",
+        "distributions distributions.transforms distributions.constraints distributions.kl "
+        "+distributions.unit_interval +distributions.constraint_registry",
     ),
     "data": ("Data and training: chainrule.utils", "utils utils.data utils.checkpoint"),
     "plotting": ("Plots: chainrule.plotting", "plotting"),
     "testing": ("Comparisons in tests: chainrule.testing", "testing checks"),
     "foreign": (
         "Foreign code and approximation",
-        "foreign implicit approximation control_flow transforms compiler interop",
+        "foreign approximation interop",
     ),
+    "compiled": ("The class of compiled functions", "+compiler"),
     "blas": ("The BLAS: chainrule.blas", "blas"),
     "devices": (
         "Devices and mixed precision",
@@ -132,7 +135,7 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     ),
     "scripts": (
         "Names that PyTorch's scripts use",
-        "jit distributed multiprocessing serialization io random errors creation ops",
+        "jit distributed multiprocessing serialization io random errors",
     ),
 }
 
@@ -252,43 +255,44 @@ class Page:
 def pages() -> list[Page]:
     """Return all pages. Each object is described in full once: where it comes first."""
     places: dict[int, str] = {}
-    tensor = tensor_page(places)
-    found = [*topics(places), *namespaces(places)]
-    return [found[0], tensor, *found[1:]]
-
-
-def topics(places: dict[int, str]) -> Iterator[Page]:
-    """Yield the pages of the names of `chainrule` itself."""
-    pending = {name.name: name for name in names("") if name.name != "Tensor"}
     covered: dict[str, list[Name]] = {}
-    for name in pending.values():
-        covered.setdefault(home(name.name), []).append(name)
+    for name in names(""):
+        if name.name != "Tensor":
+            covered.setdefault(home(name.name), []).append(name)
 
-    def sections(modules: Iterable[str]) -> Iterator[Section]:
-        for module in modules:
-            parts = [part for part in covered if part == module or part.startswith(f"{module}.")]
-            group = [name for part in parts for name in covered.pop(part)]
-            if group:
-                yield section(title_of(module), "", group, places)
+    tensor = tensor_page(places)
+    topics = [
+        Page(file, title, [*topic(modules.split(), covered, places)])
+        for file, (title, modules) in TOPICS.items()
+    ]
+    spaces = [*namespaces(places)]
+    others = Page(
+        "others", "Other functions of chainrule", [*topic(sorted(covered), covered, places)]
+    )
+    return [tensor, *topics, others, *spaces]
 
-    elsewhere = " ".join(text for _, text in NAMESPACES.values()).split()
-    rest = Page("others", "Other functions of chainrule", [])
-    for file, (title, modules) in TOPICS.items():
-        yield Page(file, title, list(sections(modules.split())))
-    for namespace in elsewhere:  # names of these that `chainrule` has, too
-        found = list(sections([namespace]))
-        rest.sections += found
-    rest.sections += sections(sorted(covered))
-    yield rest
+
+def topic(
+    modules: Iterable[str], covered: dict[str, list[Name]], places: dict[int, str]
+) -> Iterator[Section]:
+    """Yield a section for each module; take its names, and those of its submodules, away."""
+    for module in modules:
+        parts = [part for part in covered if part == module or part.startswith(f"{module}.")]
+        group = [name for part in parts for name in covered.pop(part)]
+        if group:
+            yield section(title_of(module), "", group, places)
 
 
 def namespaces(places: dict[int, str]) -> Iterator[Page]:
     """Yield the pages of the other namespaces."""
     for file, (title, modules) in NAMESPACES.items():
         parts = []
-        for module in modules.split():
+        for part in modules.split():
+            module = part.removeprefix("+")
             introduction = inspect.getdoc(importlib.import_module(f"chainrule.{module}")) or ""
             group = names(module)
+            if part != module:
+                group = tuple(name for name in group if id(name.value) not in places)
             parts.append(section(f"chainrule.{module}", introduction, group, places))
         yield Page(file, title, parts)
 
@@ -339,15 +343,19 @@ def tensor_page(places: dict[int, str]) -> Page:
         "They write their result into the tensor, and return it. The arguments are those of the "
         "function without the underscore.",
     )
+    seen: dict[int, str] = {}
     for name in sorted(vars_of(cr.Tensor)):
         value = inspect.getattr_static(cr.Tensor, name)
         found = Name("chainrule.Tensor", name, value)
+        known = seen.setdefault(id(value), found.path)
         if isinstance(value, property):
             attributes.described.append(found)
         elif name.endswith("_") and len(inspect.getdoc(value) or "") < 200:
             writes.listed.append((found, ""))
         elif id(value) in functions:
             others.listed.append((found, functions[id(value)].path))
+        elif known != found.path:
+            others.listed.append((found, known))
         elif inspect.isroutine(value):
             methods.described.append(found)
         else:

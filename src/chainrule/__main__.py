@@ -1,7 +1,8 @@
 """``python -m chainrule``: the demo, which trains a network to read digits, and the doctor.
 
-The demo trains a convolutional network in seconds. The data are the 1,797 digits of 8 × 8 pixels in scikit-learn [1]_: four fifths to learn from, the
-others held out. The activation of the network is a custom function, which is checked first.
+The demo trains a convolutional network in seconds. The data are the 1,797 digits of 8 × 8 pixels in
+scikit-learn [1]_: four fifths to learn from, the others held out. The activation of the network is
+a custom function, which is checked first.
 
 .. [1] E. Alpaydin, C. Kaynak, Optical recognition of handwritten digits, UCI Machine Learning
    Repository, 1998, https://doi.org/10.24432/C50P49.
