@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
+import types
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -126,3 +128,38 @@ def test_lines_of_tables_are_escaped(tool: Any, text: str, expected: str) -> Non
         assert tool.escape(text).endswith("…")
     else:
         assert tool.escape(text) == expected
+
+
+# --- names of torch for R -------------------------------------------------------------------------
+
+NAMES_FOR_R = ROOT / "docs" / "coming-from" / "torch-for-r-names.md"
+
+
+def names_for_r() -> list[tuple[str, str, str]]:
+    text = NAMES_FOR_R.read_text(encoding="utf-8")
+    return re.findall(r"(?m)^\| `([^`]+)` \| (–|`[^`]+`) \|(.*) \|$", text)
+
+
+def test_every_name_of_torch_for_r_is_listed_once() -> None:
+    names = [name for name, _, _ in names_for_r()]
+    assert len(names) == len(set(names)) > 750
+
+
+def test_the_counterparts_of_torch_for_r_exist(tool: Any) -> None:
+    found = on_pages(tool)
+    targets = [target.strip("`") for _, target, _ in names_for_r() if target != "–"]
+    paths = [target.replace("cr.", "chainrule.", 1) for target in targets]
+    assert [path for path in paths if path not in found and not resolves(path)] == []
+
+
+def resolves(path: str) -> bool:
+    """Return whether a path leads to a public attribute: a method, or a member of an object."""
+    first, *names = path.split(".")
+    value: Any = importlib.import_module(first)
+    for name in names:
+        value = getattr(value, name, None)
+    return value is not None and not isinstance(value, types.ModuleType)
+
+
+def test_a_name_without_a_counterpart_says_what_to_do() -> None:
+    assert [name for name, target, remark in names_for_r() if target == "–" and not remark] == []
