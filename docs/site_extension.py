@@ -45,9 +45,9 @@ def described() -> frozenset[str]:
 
 def escape(paragraph: str) -> str:
     """Let vertical bars and asterisks be no markup: they are absolute values and arguments."""
-    if paragraph.lstrip().startswith(">>>"):
-        return paragraph
-    return re.sub(r"``.+?``|`[^`]+`|[|*]", lambda m: "\\" * (m[0] in "|*") + m[0], paragraph)
+    prose, prompt, example = paragraph.partition(">>> ")
+    prose = re.sub(r"``.+?``|`[^`]+`|[|*]", lambda m: "\\" * (m[0] in "|*") + m[0], prose)
+    return prose + prompt + example
 
 
 def mend_docstring(
@@ -68,7 +68,7 @@ def mend_docstring(
 
     def mend(match: re.Match[str]) -> str:
         code = match[1].removesuffix("()")
-        if code not in own and re.fullmatch(r"[A-Za-z_][\w.]*", code):
+        if code not in own and re.fullmatch(r"[A-Za-z_][\w.]+", code):  # not `t`, a tensor
             for scope in scopes:
                 path = f"{scope}.{code.removeprefix('cr.')}"
                 if path in described() and path != name:
@@ -78,6 +78,8 @@ def mend_docstring(
         return f"``{match[1]}``"
 
     lines[:] = CODE.sub(mend, text).split("\n")
+    if what == "property":  # in its first line napoleon takes what is before a colon for the type
+        lines.insert(0, "")
 
 
 # --- pages ----------------------------------------------------------------------------------------
