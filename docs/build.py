@@ -14,11 +14,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from jupyter_cache import get_cache
 from sphinx.cmd.build import main as sphinx
 
 DOCS = Path(__file__).resolve().parent
 BUILD = DOCS / "_build"
 HTML = BUILD / "html"
+# Settings of the kernels that run the pages: errors without the library's frames, sharp pictures.
+KERNEL = """\
+c.InteractiveShell.xmode = "Minimal"
+c.InlineBackend.figure_formats = {"retina"}
+c.IPKernelApp.log_level = "ERROR"
+"""
 # What a browser fetches by itself; links that readers follow may lead anywhere.
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\ssrc=["']?(?:https?:)?//[^"'>\s]+"""
@@ -42,6 +49,11 @@ def main(options: Sequence[str]) -> int:
         shutil.rmtree(BUILD, ignore_errors=True)
     start = time.monotonic()
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a debugger's warning in each kernel
+    os.environ["IPYTHONDIR"] = str(BUILD / "ipython")
+    profile = BUILD / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text(KERNEL, encoding="utf-8")
+    get_cache(BUILD / "executed").list_cache_records()  # made before the processes race for it
     settings = ["--jobs", "auto", "--fail-on-warning", "--quiet"]
     code = sphinx([*settings, "-d", str(BUILD / "doctrees"), str(DOCS), str(HTML)])
     if code:

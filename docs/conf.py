@@ -43,6 +43,7 @@ nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_error_lexer = "myst-ansi"
 
 # Appearance. Nothing comes from another host.
 html_theme = "furo"
