@@ -49,6 +49,33 @@ def test_the_page_says_what_it_prints(page: str) -> None:
             assert found["text"] == printed
 
 
+# --- links ----------------------------------------------------------------------------------------
+
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+MARKDOWN = [page for page in MARKDOWN if "_build" not in page.parts]
+
+
+def slugs(page: pathlib.Path) -> set[str]:
+    """Return the anchors of a page's headings, as Git hosts and MyST make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    headings = re.findall(r"(?m)^#+ (.+)$", text)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere_on_a_git_host(page: pathlib.Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", text):
+        path, _, anchor = (target[0] or target[1]).partition("#")
+        if re.match(r"\w+:", path) or "reference/" in path:  # which is written for the site alone
+            continue
+        found = page.parent / path if path else page
+        if not found.exists() or (anchor and anchor not in slugs(found)):
+            broken.append(f"{path}#{anchor}")
+    assert broken == []
+
+
 def glossary() -> list[tuple[str, str, str]]:
     """Return the terms of the glossary with their meanings and files."""
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
