@@ -161,7 +161,8 @@ def bench(options):
 
 def docs(options):
     set_up("docs")
-    pages = ("numpy_coverage", "design_page", "stubs", "readme_page", "reference_pages")
+    pages = ["numpy_coverage", "special_page", "scipy_page", "design_page", "stubs"]
+    pages += ["readme_page", "reference_pages"]
     code = max(call(PYTHON, f"tools/{page}.py") for page in pages)
     return code or call(PYTHON, "docs/build.py", *options)
 

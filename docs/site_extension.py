@@ -78,7 +78,7 @@ def mend_docstring(
         return f"``{match[1]}``"
 
     lines[:] = CODE.sub(mend, text).split("\n")
-    if what == "property":  # in its first line napoleon takes what is before a colon for the type
+    if what in ("property", "attribute"):  # napoleon takes what precedes a colon for the type
         lines.insert(0, "")
 
 
