@@ -13,6 +13,7 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 DOCS = Path(__file__).resolve().parent
+SOURCE = DOCS.parent / "src"
 sys.path.insert(0, str(DOCS.parent / "tools"))
 
 import reference_pages  # noqa: E402 - in tools/
@@ -82,6 +83,18 @@ def mend_docstring(
         lines.insert(0, "")
 
 
+def add_source(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Name the file below a description of a function or class."""
+    if what not in ("function", "class", "exception"):
+        return
+    try:
+        file = Path(inspect.getsourcefile(inspect.unwrap(found)) or "")
+    except TypeError:
+        return
+    if file.is_relative_to(SOURCE):
+        lines += ["", ".. rst-class:: source", "", file.relative_to(SOURCE).as_posix()]
+
+
 # --- pages ----------------------------------------------------------------------------------------
 
 INCLUDE = re.compile(r"<!-- include (\S+) -->")
@@ -124,6 +137,7 @@ def site_link(link: re.Match[str]) -> str:
 
 def setup(app: Any) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
-    app.connect("autodoc-process-docstring", mend_docstring, priority=100)
+    app.connect("autodoc-process-docstring", mend_docstring, priority=100)  # napoleon has 500
+    app.connect("autodoc-process-docstring", add_source, priority=900)
     app.connect("source-read", adapt_page)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
