@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import pkgutil
 import re
 import sys
 import types
@@ -15,20 +14,9 @@ from typing import Any
 import pytest
 
 import chainrule as cr
+from chainrule import pytree
 
 ROOT = Path(__file__).parent.parent
-# Modules whose `__all__` is not for users: it says what other modules of the package take.
-INTERNAL = (
-    "backend",
-    "compiler.",
-    "kernels",
-    "primitives",
-    "distributions.draws",
-    "fft.helpers",
-    "nn.functional.losses",
-)
-# PyTorch's name for a module of Python's own.
-FOREIGN = ("multiprocessing",)
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +37,6 @@ def on_pages(tool: Any) -> Counter[str]:
     parts = [part for page in tool.pages() for part in page.sections]
     described = [name.path for part in parts for name in part.described]
     return Counter(described + [name.path for part in parts for name, _ in part.listed])
-
-
-def modules() -> list[str]:
-    """Return the names of the public modules that say what they export."""
-    names = [found.name for found in pkgutil.walk_packages(cr.__path__, "chainrule.")]
-    public = [name for name in names if "._" not in name and not name.endswith("__main__")]
-    paths = [name.removeprefix("chainrule.") for name in public]
-    left_out = (*INTERNAL, *FOREIGN)
-    return [path for path in paths if not path.startswith(left_out)]
 
 
 def test_no_name_is_on_two_pages(tool: Any) -> None:
@@ -83,7 +62,7 @@ def test_what_any_public_module_exports_is_on_a_page(tool: Any) -> None:
     names += [name for part in parts for name, _ in part.listed]
     objects = {id(name.value) for name in names}
     missing = []
-    for path in modules():
+    for path in tool.public_modules():
         module = importlib.import_module(f"chainrule.{path}")
         for name in getattr(module, "__all__", ()):
             if f"chainrule.{path}.{name}" not in found and id(getattr(module, name)) not in objects:
@@ -106,10 +85,13 @@ def test_a_module_of_which_the_tool_knows_nothing_has_a_section(
     surprise.__module__ = "chainrule.tree"
     monkeypatch.setattr(cr, "surprise", surprise, raising=False)
     monkeypatch.setattr(cr, "__all__", [*cr.__all__, "surprise"])
+    monkeypatch.setattr(pytree, "surprises", lambda: surprise(), raising=False)
+    monkeypatch.setattr(pytree, "__all__", ["surprises"], raising=False)
     for cached in (tool.names, tool.home, tool.pages):
         cached.cache_clear()
     try:
         assert on_pages(tool)["chainrule.surprise"] == 1
+        assert on_pages(tool)["chainrule.pytree.surprises"] == 1
     finally:
         for cached in (tool.names, tool.home, tool.pages):
             cached.cache_clear()

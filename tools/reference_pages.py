@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
 from typing import Any
 
 import chainrule as cr
@@ -31,7 +32,7 @@ TOPICS: dict[str, tuple[str, str]] = {
     "creation": (
         "Creation of tensors",
         "creation.data creation.filled creation.like creation.ranges creation.windows "
-        "creation.tensor_types",
+        "creation.tensor_types ops.protocols",
     ),
     "elementwise": (
         "Elementwise functions",
@@ -138,6 +139,14 @@ NAMESPACES: dict[str, tuple[str, str]] = {
         "jit distributed multiprocessing serialization io random errors",
     ),
 }
+
+
+# Modules whose `__all__` is not for users: it says what other modules of the package take.
+INTERNAL = (
+    *("backend", "compiler.", "kernels", "primitives", "distributions.draws", "fft.helpers"),
+    "nn.functional.losses",
+    "multiprocessing",  # Python's own
+)
 
 
 # --- names --------------------------------------------------------------------------------------
@@ -266,10 +275,37 @@ def pages() -> list[Page]:
         for file, (title, modules) in TOPICS.items()
     ]
     spaces = [*namespaces(places)]
-    others = Page(
-        "others", "Other functions of chainrule", [*topic(sorted(covered), covered, places)]
-    )
+    sections = [*topic(sorted(covered), covered, places)]
+    sections += leftovers([tensor, *topics, *spaces], places)
+    others = Page("others", "Other names", sections)
     return [tensor, *topics, others, *spaces]
+
+
+def leftovers(found: Iterable[Page], places: dict[int, str]) -> Iterator[Section]:
+    """Yield a section for each public module that exports what no page has."""
+    parts = [part for page in found for part in page.sections]
+    values = {id(name.value) for part in parts for name in part.described}
+    values |= {id(name.value) for part in parts for name, _ in part.listed} | set(places)
+    for module in public_modules():
+        group = [name for name in names(module) if id(name.value) not in values]
+        if group and module not in " ".join(text for _, text in NAMESPACES.values()).split():
+            yield section(f"chainrule.{module}", "", group, places)
+
+
+def public_modules() -> list[str]:
+    """Return the names below chainrule of the modules that say what they export."""
+    found = walk_packages(cr.__path__, "chainrule.")
+    paths = [module.name.removeprefix("chainrule.") for module in found]
+    public = [p for p in paths if not p.startswith(INTERNAL) and not re.search(r"(^|\.)_", p)]
+    return [path for path in public if exports(f"chainrule.{path}")]
+
+
+def exports(path: str) -> bool:
+    """Return whether a module has an `__all__`, as far as what it needs is installed."""
+    try:
+        return hasattr(importlib.import_module(path), "__all__")
+    except ImportError:
+        return False
 
 
 def topic(
