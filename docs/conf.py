@@ -21,6 +21,8 @@ extensions = [
     "sphinx_copybutton",
     "site_extension",
 ]
+if (Path(__file__).parent / "cell_outputs.py").exists():
+    extensions.append("cell_outputs")  # wraps the long messages that cells print
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 templates_path: list[str] = []
 default_role = "literal"
