@@ -109,7 +109,7 @@ def adapt_page(app: Any, document: str, content: list[str]) -> None:
         path = (DOCS / file).resolve()
         app.env.note_dependency(str(path))
         text = path.read_text(encoding="utf-8")
-        text = re.sub(r"\]\((?!\w+:|#|docs/)", "](../", text).replace("](docs/", "](")
+        text = re.sub(r"\]\((?!\w+:|#)", "](../", text)
         content[0] = content[0].replace(
             f"<!-- include {file} -->", text.replace('src="docs/', 'src="')
         )
@@ -123,16 +123,16 @@ def adapt_page(app: Any, document: str, content: list[str]) -> None:
 def site_link(link: re.Match[str]) -> str:
     """Return a link that leads out of docs/ as one to a page of the site, or as text alone."""
     path = link["path"]
-    while path.startswith(("../", "./")):
-        if path.startswith("./"):
-            return link[0]
+    if path.startswith("./"):
+        return link[0]
+    while path.startswith("../"):
         path = path.removeprefix("../")
-    name, _, anchor = path.partition("#")
-    page = PAGES.get(name.removesuffix(".md"))
-    if page:
-        return f"[{link['text']}](/{page}.md{'#' + anchor if anchor else ''})"
-    is_in_docs = (DOCS / path.partition("#")[0]).is_file()
-    return link[0] if is_in_docs else link["text"]
+    path, _, anchor = path.removeprefix("docs/").partition("#")
+    page = PAGES.get(path.removesuffix(".md"), path.removesuffix(".md"))
+    if (DOCS / f"{page}.md").is_file() or (DOCS / path).is_file():
+        target = path if path.endswith(".rst") else f"{page}.md"
+        return f"[{link['text']}](/{target}{'#' + anchor if anchor else ''})"
+    return link["text"]
 
 
 def setup(app: Any) -> dict[str, Any]:
