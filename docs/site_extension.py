@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,41 +45,42 @@ def described() -> frozenset[str]:
     return frozenset(name.path for part in parts for name in part.described)
 
 
-def escape(paragraph: str) -> str:
-    """Let vertical bars and asterisks be no markup: they are absolute values and arguments."""
-    prose, prompt, example = paragraph.partition(">>> ")
+def as_markup(prose: str, link: Callable[[str], str]) -> str:
+    """Return the prose of a docstring as reStructuredText.
+
+    Vertical bars and asterisks are no markup: they are absolute values and arguments. References
+    to literature get plain labels, which must be unique in a docstring, not on a page.
+    """
     prose = re.sub(r"``.+?``|`[^`]+`|[|*]", lambda m: "\\" * (m[0] in "|*") + m[0], prose)
-    return prose + prompt + example
+    prose = re.sub(r"(?m)^(\s*)\.\. \[(\d+)\] ", r"\1| [\2] ", prose)
+    prose = re.sub(r"\[(\d+)\]_", r"[\1]", prose)
+    return CODE.sub(lambda m: link(m[1]), prose)
 
 
 def mend_docstring(
     app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]
 ) -> None:
-    """Link the names between backticks that have a description; make all others code.
-
-    References to literature get plain labels: they must be unique in a docstring, not on a page.
-    """
-    text = "\n\n".join(map(escape, "\n".join(lines).split("\n\n")))
-    text = re.sub(r"(?m)^(\s*)\.\. \[(\d+)\] ", r"\1| [\2] ", text)
-    text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
+    """Link the names between backticks that have a description; make all others code."""
     try:
         own = set(inspect.signature(found).parameters)
     except (TypeError, ValueError):
         own = set()
-    scopes = [name, name.rpartition(".")[0], "chainrule"]
+    scopes = [f"{name}.", f"{name.rpartition('.')[0]}.", "chainrule.", ""]
 
-    def mend(match: re.Match[str]) -> str:
-        code = match[1].removesuffix("()")
+    def link(text: str) -> str:
+        code = text.removesuffix("()")
         if code not in own and re.fullmatch(r"[A-Za-z_][\w.]+", code):  # not `t`, a tensor
             for scope in scopes:
-                path = f"{scope}.{code.removeprefix('cr.')}"
+                path = scope + (code.removeprefix("cr.") if scope else code)
                 if path in described() and path != name:
-                    return f":py:obj:`{match[1]} <{path}>`"
-            if code in described():
-                return f":py:obj:`{match[1]} <{code}>`"
-        return f"``{match[1]}``"
+                    return f":py:obj:`{text} <{path}>`"
+        return f"``{text}``"
 
-    lines[:] = CODE.sub(mend, text).split("\n")
+    paragraphs = []
+    for paragraph in "\n".join(lines).split("\n\n"):
+        prose, prompt, example = paragraph.partition(">>> ")
+        paragraphs.append(as_markup(prose, link) + prompt + example)
+    lines[:] = "\n\n".join(paragraphs).split("\n")
     if what in ("property", "attribute"):  # napoleon takes what precedes a colon for the type
         lines.insert(0, "")
 
