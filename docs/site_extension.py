@@ -81,8 +81,17 @@ def mend_docstring(
         prose, prompt, example = paragraph.partition(">>> ")
         paragraphs.append(as_markup(prose, link) + prompt + example)
     lines[:] = "\n\n".join(paragraphs).split("\n")
-    if what in ("property", "attribute"):  # napoleon takes what precedes a colon for the type
-        lines.insert(0, "")
+
+
+def restore_first_line(
+    app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]
+) -> None:
+    """Undo that napoleon takes what precedes a colon in a property's first line for its type."""
+    for index, line in enumerate(lines):
+        if what in ("property", "attribute") and line.startswith(":type: "):
+            lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+            del lines[index]
+            return
 
 
 def add_source(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
@@ -140,6 +149,7 @@ def site_link(link: re.Match[str]) -> str:
 def setup(app: Any) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
     app.connect("autodoc-process-docstring", mend_docstring, priority=100)  # napoleon has 500
+    app.connect("autodoc-process-docstring", restore_first_line, priority=900)
     app.connect("autodoc-process-docstring", add_source, priority=900)
     app.connect("source-read", adapt_page)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -172,7 +172,11 @@ def plain(text: str) -> str:
 
 
 def first_line(value: Any) -> str:
-    return (inspect.getdoc(value) or "").strip().partition("\n\n")[0].replace("\n", " ")
+    """Return the first paragraph of a docstring, without the signature that ufuncs begin with."""
+    paragraphs = (inspect.getdoc(value) or "").strip().split("\n\n")
+    if len(paragraphs) > 1 and re.match(r"\w+\(.*\)", paragraphs[0], re.S):
+        paragraphs = paragraphs[1:]
+    return paragraphs[0].replace("\n", " ")
 
 
 def has_own_doc(value: Any) -> bool:
@@ -199,8 +203,10 @@ def names(namespace: str) -> tuple[Name, ...]:
     """Return the public names of a namespace, such as "nn.utils", in their order."""
     path = f"chainrule.{namespace}".removesuffix(".")
     module = importlib.import_module(path)
-    if hasattr(module, "__all__"):
-        listed: Iterable[str] = module.__all__
+    if namespace == "numpy":  # made from a set
+        listed: Iterable[str] = sorted(module.__all__)
+    elif hasattr(module, "__all__"):
+        listed = module.__all__
     elif hasattr(module, "_TABLE") or hasattr(module, "TABLE"):
         table = getattr(module, "_TABLE", None) or module.TABLE
         listed = sorted({*table.declared, *table.objects, *table.refused})
@@ -474,6 +480,8 @@ def table(listed: Iterable[tuple[Name, str]]) -> list[str]:
 
 def summary(name: Name) -> str:
     """Return the first line of the docstring, or what a constant is."""
+    if isinstance(name.value, types.ModuleType) and not has_own_doc(name.value):
+        return "A module."
     if not has_own_doc(name.value):
         return f"``{plain(repr(name.value))}``"
     text = first_line(name.value)
