@@ -7,7 +7,8 @@
     python3 dev.py test  --other      a quick half of the tests, in the newest other Python found
     python3 dev.py lint               check style, types and import layers
     python3 dev.py bench [options]    run the benchmarks, compared with other libraries
-    python3 dev.py docs               write the generated pages
+    python3 dev.py docs  [--fresh]    write the generated pages, build the site in docs/_build/html
+    python3 dev.py build              make wheel and sdist in dist/, try them in a new environment
 
 The first run makes .venv beside this file and installs what the command needs; later runs start at
 once. Nothing outside .venv is changed. To start again, delete it.
@@ -22,7 +23,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +35,8 @@ OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
 # Libraries to compare with, and LLVM. Only `test --compare` requires them.
 PEERS = ["torch==2.13.0", "jax==0.10.2", "llvmlite==0.50.0"]
+# The test module that is run with an installed wheel.
+TRIED_TEST = "tests/autograd/test_reverse.py"
 # Left out of the quick half: slow tests, of what hardly depends on the version of Python.
 SLOW = [
     "compiler/native",
@@ -76,7 +82,14 @@ class Failure(Exception):
 
 
 def main(arguments):
-    commands = {"demo": demo, "test": test, "lint": lint, "bench": bench, "docs": docs}
+    commands = {
+        "demo": demo,
+        "test": test,
+        "lint": lint,
+        "bench": bench,
+        "docs": docs,
+        "build": build,
+    }
     if not arguments or arguments[0] in ("-h", "--help"):
         say(__doc__.strip())
         return 0 if arguments else 2
@@ -161,13 +174,58 @@ def bench(options):
 
 
 def docs(options):
-    set_up()
-    pages = ("numpy_coverage", "design_page", "stubs")
+    set_up("docs")
+    pages = ["numpy_coverage", "special_page", "scipy_page", "design_page", "stubs"]
+    pages += ["readme_page", "reference_pages"]
     code = max(call(PYTHON, f"tools/{page}.py") for page in pages)
-    if not (ROOT / "docs" / "build.py").exists():
-        say("Nothing else to build: the pages are plain Markdown, in docs/.")
-        return code
     return code or call(PYTHON, "docs/build.py", *options)
+
+
+def build(options):
+    if options:
+        raise Failure("build takes no options. Try: python3 dev.py build")
+    set_up("build")
+    folder = ROOT / "dist"
+    shutil.rmtree(str(folder), ignore_errors=True)
+    code = call(PYTHON, "-m", "build", "--no-isolation", "--outdir", folder)
+    if code:
+        return code
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    check_contents(wheel, sdist)
+    return try_out(wheel, sdist)
+
+
+def check_contents(wheel, sdist):
+    """Fail if the wheel has more than the package, or the sdist less than the repository."""
+    with zipfile.ZipFile(str(wheel)) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    strays = [top for top in tops if top != "chainrule" and not top.endswith(".dist-info")]
+    if strays:
+        raise Failure(f"{wheel.name} contains {', '.join(strays)} besides the package.")
+    with tarfile.open(str(sdist)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = ["CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "dev.py", "pyproject.toml"]
+    needed += ["docs/conf.py", "examples/thin_film.py", "src/chainrule/py.typed", TRIED_TEST]
+    missing = [name for name in needed if name not in names]
+    unwanted = [name for name in names if name.startswith((".venv", "docs/_build", "shared"))]
+    if missing or unwanted:
+        raise Failure(f"{sdist.name}: missing: {missing}; unwanted: {unwanted[:5]}")
+
+
+def try_out(wheel, sdist):
+    """Install the wheel in a new environment, and run it, and a test of the sdist, there."""
+    use_venv(".venv-build")
+    make_venv()
+    say(f"Trying {wheel.name} in {VENV.name} ...")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(str(sdist)) as archive:
+            archive.extractall(folder)
+        (source,) = Path(folder).iterdir()
+        shutil.rmtree(str(source / "src"))  # the wheel is what is tried
+        quietly(PYTHON, "-m", "pip", "install", "--quiet", wheel, "pytest>=8.2", "hypothesis")
+        for command in (["--help"], ["doctor"]):
+            quietly(PYTHON, "-m", "chainrule", *command)
+        return call(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", source / TRIED_TEST)
 
 
 # -------------------------------------------------------------------------------------- set-up

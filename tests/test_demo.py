@@ -53,7 +53,7 @@ def test_the_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
     monkeypatch.setattr(demo, "EPOCHS", 2)
-    history = demo.main(["--out", str(tmp_path / "here" / "pictures")])
+    history = demo.main(tmp_path / "here" / "pictures")
     assert history.training[1] < history.training[0]
     assert len(history.held_out) == len(history.accuracy) == 2
     check_pictures(tmp_path / "here" / "pictures")
@@ -65,5 +65,26 @@ def test_a_missing_extra_is_named_at_once(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(cr.MissingExtraError, match=rf"{package}.*pip install 'chainrule\[demo\]'"):
-        demo.main(["--out", str(tmp_path / "pictures")])
+        demo.run(["--out", str(tmp_path / "pictures")])
     assert not (tmp_path / "pictures").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], ["demo", "doctor", "--version", "import chainrule as cr"]),
+        (["demo", "--help"], ["--out FOLDER"]),
+        (["--version"], [f"chainrule {cr.__version__}\n"]),
+    ],
+)
+def test_help(arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        demo.run(arguments)
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in words)
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        demo.run(["train"])
+    assert "choose from" in capsys.readouterr().err

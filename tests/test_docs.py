@@ -21,7 +21,7 @@ PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("compiling", "solvers", "stats", "transforms", "visualization")
+        for name in ("compiling", "custom-functions", "solvers", "stats", "transforms")
     ),
 ]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)
@@ -42,11 +42,38 @@ def outputs(page: pathlib.Path) -> Iterator[tuple[re.Match[str], str]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_says_what_it_prints(page: str) -> None:
-    if "import scipy" in (ROOT / page).read_text(encoding="utf-8"):
+    if re.search(r"import scipy|cr\.scipy\.", (ROOT / page).read_text(encoding="utf-8")):
         pytest.importorskip("scipy")
     for found, printed in outputs(ROOT / page):
         if found["text"] is not None:
             assert found["text"] == printed
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+MARKDOWN = [page for page in MARKDOWN if "_build" not in page.parts]
+
+
+def slugs(page: pathlib.Path) -> set[str]:
+    """Return the anchors of a page's headings, as Git hosts and MyST make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    headings = re.findall(r"(?m)^#+ (.+)$", text)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere_on_a_git_host(page: pathlib.Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", text):
+        path, _, anchor = (target[0] or target[1]).partition("#")
+        if re.match(r"\w+:", path) or "reference/" in path:  # which is written for the site alone
+            continue
+        found = page.parent / path if path else page
+        if not found.exists() or (anchor and anchor not in slugs(found)):
+            broken.append(f"{path}#{anchor}")
+    assert broken == []
 
 
 def glossary() -> list[tuple[str, str, str]]:
@@ -73,20 +100,35 @@ def test_the_glossary_names_what_exists(term: str, meaning: str, files: str) -> 
         assert not content or re.search(rf"\b{name}\b", content)
 
 
-def design_tool() -> Any:
-    """Return tools/design_page.py, which writes the generated parts of docs/design.md."""
-    spec = importlib.util.spec_from_file_location("design_page", ROOT / "tools" / "design_page.py")
+def load_tool(name: str) -> Any:
+    """Return a module in tools/, which writes a page."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
-    sys.modules["design_page"] = tool  # where dataclasses look for it
+    sys.modules[name] = tool  # where dataclasses look for it
     spec.loader.exec_module(tool)
     return tool
 
 
-def test_the_design_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    status = design_tool().main(["--check"])
+def design_tool() -> Any:
+    """Return tools/design_page.py, which writes the generated parts of docs/design.md."""
+    return load_tool("design_page")
+
+
+@pytest.mark.parametrize("name", ["design_page", "readme_page"])
+def test_a_written_page_is_current(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status = load_tool(name).main(["--check"])
     assert status == 0, capsys.readouterr().out
+
+
+def test_the_readme_has_figures_that_the_benchmarks_print() -> None:
+    tool = load_tool("readme_page")
+    text = tool.BENCHMARKS.read_text(encoding="utf-8")
+    row = tool.figures(text, "eager", "add")
+    assert f"| add | {row['chainrule']} | {row['PyTorch']} |" in text
+    with pytest.raises(SystemExit, match="no row 'nothing' in the part eager"):
+        tool.figures(text, "eager", "nothing")
 
 
 def test_an_outdated_design_page_is_noticed(

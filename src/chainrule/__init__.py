@@ -43,7 +43,7 @@ from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
 from chainrule.random import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names that are imported on first use, and the modules that contain them.
 _LATER = {

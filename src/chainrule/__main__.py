@@ -1,9 +1,8 @@
-"""``python -m chainrule``: demo that trains a convolutional network to read digits in seconds.
+"""``python -m chainrule``: the demo, which trains a network to read digits, and the doctor.
 
-``python -m chainrule doctor`` prints a report on the environment instead.
-
-The data are the 1,797 digits of 8 × 8 pixels in scikit-learn [1]_: four fifths to learn from, the
-others held out. The activation of the network is a custom function, which is checked first.
+The demo trains a convolutional network in seconds. The data are the 1,797 digits of 8 × 8 pixels in
+scikit-learn [1]_: four fifths to learn from, the others held out. The activation of the network is
+a custom function, which is checked first.
 
 .. [1] E. Alpaydin, C. Kaynak, Optical recognition of handwritten digits, UCI Machine Learning
    Repository, 1998, https://doi.org/10.24432/C50P49.
@@ -174,18 +173,51 @@ def find_extras() -> Any:
     return threads.threadpool_limits
 
 
-def main(arguments: Sequence[str] | None = None) -> History:
-    """Run the demo; return its losses and accuracies."""
-    parser = argparse.ArgumentParser(
-        prog="python -m chainrule",
-        description="Train a convolutional network to read handwritten digits.",
-        epilog="python -m chainrule doctor prints a report on the environment.",
-    )
-    default = Path("chainrule-demo")
-    text = "folder for the pictures and the network (default: %(default)s)"
-    parser.add_argument("--out", type=Path, default=default, metavar="FOLDER", help=text)
-    folder = parser.parse_args(arguments).out
+HELP = """\
+chainrule: automatic differentiation for NumPy arrays.
 
+    import chainrule as cr
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward()
+    x.grad                                      # tensor([2., 4.])
+    cr.grad(lambda x: (x * x).sum())(x)         # the same, without .grad
+    help(cr.sin)                                # each function says its derivative
+"""
+DEMO = "train a convolutional network to read handwritten digits, and draw what it learned"
+DOCTOR = "report on the BLAS, the threads and the optional packages of this installation"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    found = argparse.ArgumentParser(
+        prog="python -m chainrule",
+        description=HELP,
+        epilog="Without a command it runs the demo, which needs pip install 'chainrule[demo]'.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("--version", action="version", version=f"chainrule {cr.__version__}")
+    commands = found.add_subparsers(title="commands", dest="command", metavar="command")
+    of_demo = commands.add_parser("demo", help=DEMO, description=f"{DEMO.capitalize()}.")
+    text = "folder for the pictures and the network (default: %(default)s)"
+    default = Path("chainrule-demo")
+    of_demo.add_argument("--out", type=Path, default=default, metavar="FOLDER", help=text)
+    commands.add_parser("doctor", help=DOCTOR, description=f"{DOCTOR.capitalize()}.")
+    return found
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a command; the demo where the arguments name none."""
+    first = arguments[0] if arguments else ""
+    is_general = first in ("-h", "--help", "--version") or (first and first[0] != "-")
+    options = parser().parse_args([*([] if is_general else ["demo"]), *arguments])
+    if options.command == "doctor":
+        doctor.main()
+    else:
+        main(options.out)
+
+
+def main(folder: Path) -> History:
+    """Run the demo with a folder for its pictures; return its losses and accuracies."""
     start = time.perf_counter()
     limit_threads = find_extras()
     folder.mkdir(parents=True, exist_ok=True)
@@ -214,6 +246,6 @@ def main(arguments: Sequence[str] | None = None) -> History:
 
 if __name__ == "__main__":
     try:
-        doctor.main() if sys.argv[1:] == ["doctor"] else main()
+        run(sys.argv[1:])
     except cr.MissingExtraError as error:
         sys.exit(f"chainrule: {error}")

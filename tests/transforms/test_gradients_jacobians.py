@@ -357,3 +357,31 @@ def test_unused_arguments_are_named() -> None:
         cr.grad(lambda *xs: xs[0], (0, 1), unused="raise")(1.0, 2.0)
     with pytest.raises(cr.AutogradError, match="doesn't depend on x: "):  # only the aux does
         cr.grad(lambda x, y: (y, x), "x", has_aux=True, unused="raise")(1.0, cr.tensor(2.0))
+
+
+def _tripled(x):
+    return x.mul_(-3)
+
+
+def _first_replaced(x):
+    x[0] = 5 * x[1]
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(_tripled, [[-3.0, 0.0], [0.0, -3.0]]), (_first_replaced, [[0.0, 5.0], [0.0, 1.0]])],
+)
+def test_functions_may_write_to_an_argument_that_has_a_history(function, expected):
+    """Derivatives are by what the argument was: the write gives its tensor another node."""
+    x = cr.tensor([1.0, 2.0], dtype=cr.float64, requires_grad=True)
+    expected = np.array(expected)
+    unit = cr.tensor([0.0, 1.0], dtype=cr.float64)
+    total = cr.grad(lambda x: function(x).sum())(x)
+    np.testing.assert_array_equal(total.numpy(), expected.sum(0))
+    for mode in ("reverse", "forward"):
+        np.testing.assert_array_equal(cr.jacobian(function, mode=mode)(x).numpy(), expected)
+    np.testing.assert_array_equal(cr.vjp(function, x)[1](unit).numpy(), expected[1])
+    np.testing.assert_array_equal(cr.jvp(function, (x,), (unit,))[1].numpy(), expected[:, 1])
+    np.testing.assert_array_equal(cr.linearize(function, x)[1](unit).numpy(), expected[:, 1])
+    assert x.tolist() == [1.0, 2.0]

@@ -13,7 +13,7 @@ from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
 from chainrule.autograd.taylor_mode import taylor_of
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 from chainrule.interrupts import call_with
@@ -44,7 +44,13 @@ class FunctionCall:
             self.inputs = [own(x) for x in primals]
             self.arguments: list[Any] = pytree.with_leaves(list(arguments), self.inputs)
             running.inputs = self.inputs
+            nodes = [t._node for t in self.inputs]
             self.result = function(*self.handed())
+            # A function that wrote to an argument in place gave that tensor a later node.
+            self.inputs = [
+                t if t._node is node else make(t._array, node)
+                for t, node in zip(self.inputs, nodes, strict=True)
+            ]
 
         running = Running()
         call_with({MODES: enable_grad().entered(MODES.get()), RUNNING: running}, call)
