@@ -66,8 +66,8 @@ _RATIO = (
 )
 _OUTSIDE = "keep the argument inside its domain with clamp(), a little away from the ends"
 _OVERFLOW = (
-    "subtract the maximum first, or use the function that does: softmax, log_softmax, logsumexp, "
-    "softplus, log_sigmoid; or compute in float64"
+    "subtract the maximum first, or use a function that does: softmax, log_softmax, logsumexp, "
+    "log_sigmoid; or compute in float64"
 )
 _DIFFERENCE = "make the infinities finite first: clamp the operands, or mask with where before"
 
