@@ -19,7 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("compiling", "solvers", "stats", "transforms")),
+    *(f"docs/{name}.md" for name in ("compiling", "solvers", "stats", "transforms", "why")),
 ]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)
 
