@@ -471,7 +471,38 @@ def hook_sets_it_to_zero():
     return cr.why(w)
 
 
+def gradient_penalty():
+    x = leaf(1.0, 2.0)
+    (g,) = cr.autograd_grad((x**2).sum(), x)
+    penalty = (g**2).sum()
+    return cr.why(penalty)
+
+
+def penalty_of_grad():
+    x = leaf(1.0, 2.0)
+    (x**2).sum().backward()
+    penalty = (x.grad**2).sum()
+    return cr.why(penalty)
+
+
+def gradient_itself():
+    x = leaf(1.0, 2.0)
+    (x**2).sum().backward()
+    return cr.why(x.grad)
+
+
+def parameter_without_use():
+    model = cr.nn.Sequential(cr.nn.Linear(2, 2), cr.nn.Linear(2, 1))
+    loss = model[0](cr.ones(1, 2)).sum()
+    loss.backward()
+    return cr.why(model, loss)
+
+
 OWN = {
+    gradient_penalty: ["autograd_grad", "create_graph=True", "in gradient_penalty"],
+    penalty_of_grad: ["x.grad", "create_graph=True"],
+    gradient_itself: ["it is the .grad of `x`", "create_graph=True"],
+    parameter_without_use: ["without a gradient: 1.weight, 1.bias", "`loss` was not computed from"],
     no_pass_yet: ["no backward pass has run", "loss.backward()"],
     never_used: ["`loss` was not computed from it"],
     nobody_holds_a_loss: ["nothing that you hold", "loss.backward()"],

@@ -244,6 +244,53 @@ def test_a_pass_releases_what_it_saved():
         z = cr.exp(x).sum()
         z.backward(retain_graph=True)
         z.backward()
+        compiled, custom = cr.compile(lambda x: cr.exp(x).sum())(x), _squared(x).sum()
+        for loss in (compiled, custom):
+            loss.backward()
+            with pytest.raises(cr.FreedGraphError):
+                loss.backward()
+
+
+@cr.autograd_function
+def _squared(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * x
+
+
+@_squared.backward
+def _(ctx, g):
+    return 2 * g * ctx.saved_variables.x
+
+
+def test_a_compiled_call_from_before_is_released_too():
+    x = leaf([1.0, 2.0])
+    y = cr.compile(lambda x: cr.exp(x).sum())(x)
+    with cr.detect_anomaly():
+        y.backward()
+        with pytest.raises(cr.FreedGraphError):
+            y.backward()
+
+
+def test_values_that_were_written_since_are_not_shown():
+    x, scale = leaf([1.0]), cr.tensor([2.0])
+
+    def step(x):
+        y = cr.sqrt((x - x) + scale * 0)
+        scale.add_(5)
+        (y * 0).sum().backward()
+
+    assert "derivative of a root at 0" in found(step, [1.0])
+    y = x.detach() * 0
+    leaf_of_y = y.requires_grad_()
+
+    def written(_):
+        z = cr.sqrt(leaf_of_y)
+        leaf_of_y.data.add_(9)
+        (z * 0).sum().backward()
+
+    text = found(written, [1.0])
+    assert "the result is 0.0" in text
+    assert "x = " not in text
 
 
 def test_the_mode_forgets_arrays_that_are_gone():

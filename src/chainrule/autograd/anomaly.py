@@ -30,6 +30,7 @@ from chainrule.autograd.location import expression_at, locate, user_frame, user_
 from chainrule.autograd.modes import Anomaly, Modes, current_modes
 from chainrule.autograd.node import Node, endpoint, made_at
 from chainrule.autograd.primitive_node import PrimitiveNode
+from chainrule.autograd.versions import writes_since
 from chainrule.backend import namespace, whole
 from chainrule.errors import AutogradError
 from chainrule.primitives import elementwise
@@ -212,9 +213,9 @@ class Source(NamedTuple):
 
 def checked_vjp(run: Any, node: Node, g: Any) -> Sequence[Any]:
     """Run a node, and raise if it returns a nan."""
-    state, saved = _state(), getattr(node, "saved", None)
-    inputs = getattr(node, "inputs", ())
-    kept, run.retain_graph = run.retain_graph, True
+    state, kept = _state(), run.retain_graph
+    values_matter = isinstance(node, PrimitiveNode) or hasattr(type(node), "vjp_of_nodes")
+    run.retain_graph = kept or values_matter  # they are in the message
     try:
         grads: Sequence[Any] = node.vjp(g, run)
         position, kind = _first_bad(run, node, grads, state.infinity)
@@ -224,17 +225,15 @@ def checked_vjp(run: Any, node: Node, g: Any) -> Sequence[Any]:
         _note_infinities(run, node, g, grads)
     finally:
         run.retain_graph = kept
-    if not kept and saved is not None:
-        _release(node, saved, inputs)
+    if values_matter and not kept:
+        _release(node)
     return grads
 
 
-def _release(node: Any, saved: Any, inputs: Any) -> None:
-    if isinstance(node, PrimitiveNode):
-        node.saved = None if node.plan.holds else saved
-    elif inputs:
+def _release(node: Any) -> None:
+    if not isinstance(node, PrimitiveNode):
         node.saved, node.inputs = None, ()
-    else:
+    elif node.plan.holds:
         node.saved = None
 
 
@@ -314,7 +313,9 @@ def _text(
 
 
 def _operands(state: Anomaly, node: Node) -> tuple[Array, ...]:
-    return tuple([a for a in state.operands.get(node, ()) if not isinstance(a, Origin)])
+    """Return the arrays that a node was computed from, if they still have these values."""
+    arrays = [a for a in state.operands.get(node, ()) if not isinstance(a, Origin)]
+    return () if any(writes_since(array, node.seq) for array in arrays) else tuple(arrays)
 
 
 def _where_in(state: Anomaly, node: Any, g: Any, position: int, place: Place) -> str:

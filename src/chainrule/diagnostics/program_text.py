@@ -20,7 +20,7 @@ from chainrule.autograd.tensor import Tensor
 class Cut(NamedTuple):
     """A place in the source where a history ends."""
 
-    kind: str  # "no_grad", "detach", "data", "number", "copy", "integer"
+    kind: str  # "no_grad", "detach", "data", "number", "copy", "integer", "gradient"
     text: str  # the call or the block
     location: Location
     names: frozenset[str]  # the variables in the statement
@@ -155,10 +155,12 @@ _CALLS = {
     **dict.fromkeys(["item", "tolist", "numpy", "array", "asarray"], "number"),
     **dict.fromkeys(["tensor", "as_tensor", "from_numpy", "new_tensor", "Tensor"], "copy"),
     **dict.fromkeys(["argmax", "argmin", "argsort", "count_nonzero"], "integer"),
+    "autograd_grad": "gradient",
 }
 """What calls of these names do to a history, as functions and as methods."""
 
 _BUILTINS = dict.fromkeys(["float", "int", "bool"], "number")
+_ATTRIBUTES = {"data": "data", "grad": "gradient"}
 _METHODS = dict.fromkeys(["long", "int", "bool"], "integer")
 
 
@@ -185,10 +187,13 @@ def _names(node: ast.AST) -> frozenset[str]:
 def _kind(part: ast.AST) -> str | None:
     """Return what an expression does to a history; None if it keeps it, or may."""
     if isinstance(part, ast.Attribute):
-        return "data" if part.attr == "data" and isinstance(part.ctx, ast.Load) else None
+        return _ATTRIBUTES.get(part.attr) if isinstance(part.ctx, ast.Load) else None
     if not isinstance(part, ast.Call):
         return None
-    if any(k.arg == "requires_grad" and ast.unparse(k.value) == "True" for k in part.keywords):
+    if any(
+        k.arg in ("requires_grad", "create_graph") and ast.unparse(k.value) == "True"
+        for k in part.keywords
+    ):
         return None
     function = part.func
     if isinstance(function, ast.Name):

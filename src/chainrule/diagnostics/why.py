@@ -98,8 +98,8 @@ was computed from it. Compute a loss with it, and call loss.backward().
 # --- tensors --------------------------------------------------------------------------------------
 
 
-def _of_tensor(tensor: Tensor, root: Tensor | None) -> str:
-    name = _called(tensor)
+def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
+    name = name or _called(tensor)
     try:
         required = tensor.requires_grad
     except AutogradError as error:
@@ -133,6 +133,10 @@ _MENDS = {
         "True makes a new leaf"
     ),
     "integer": "Integers have no derivative: use a soft version, such as softmax for argmax",
+    "gradient": (
+        "A gradient has a history of its own only if the pass was recorded: backward(create_graph="
+        "True), or autograd_grad(..., create_graph=True)"
+    ),
     "constant": "Use an operation that has a derivative",
     "detached": "Leave the detach() or .data out where a gradient is to pass",
 }
@@ -153,6 +157,9 @@ def _without_history(tensor: Tensor, name: str) -> str:
             f"{begin} since requires_grad_(False) was called on it: it is a frozen leaf. Call "
             "requires_grad_() to train it again."
         )
+    owner = next((n for n, t in variables() if isinstance(t, Tensor) and t._grad is tensor), None)
+    if owner is not None:
+        return f"{begin}: it is the .grad of `{owner}`. {_MENDS['gradient']}."
     cause = cause_of(tensor)
     if cause is not None:
         return f"{begin}: {_of_cause(cause)}"
@@ -462,8 +469,8 @@ def _of_module(module: Any, root: Tensor | None) -> str:
     if zero:
         parts.append(f"with a gradient of 0: {_listed(zero)}")
     text = f"{title}: {'; '.join(parts)}."
-    first = parameters[(missing or zero or frozen)[0]]
-    return f"{text} {_of_tensor(first, root)}"
+    first = (missing or zero or frozen)[0]
+    return f"{text} {_of_tensor(parameters[first], root, f'`{first}`')}"
 
 
 def _listed(names: list[str]) -> str:
