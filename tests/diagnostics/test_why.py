@@ -498,7 +498,47 @@ def parameter_without_use():
     return cr.why(model, loss)
 
 
+class Cutting(cr.nn.Module):
+    """A module that leaves the graph between its layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = cr.nn.Linear(2, 3), cr.nn.Linear(3, 1)
+
+    def forward(self, x):
+        hidden = cr.relu(self.first(x))
+        hidden = cr.from_numpy(hidden.detach().numpy())
+        return self.last(hidden)
+
+
+def layer_before_a_conversion():
+    model = Cutting()
+    loss = model(cr.ones(1, 2)).sum()
+    loss.backward()
+    weight = model.first.weight
+    return cr.why(weight, loss)
+
+
+def module_with_a_conversion():
+    model = Cutting()
+    loss = model(cr.ones(1, 2)).sum()
+    loss.backward()
+    return cr.why(model)
+
+
+def removed_by_zero_grad():
+    w = leaf(1.0)
+    optimizer = cr.optim.SGD([w], lr=0.1)
+    loss = (w * w).sum()
+    loss.backward()
+    optimizer.zero_grad()
+    return cr.why(w)
+
+
 OWN = {
+    layer_before_a_conversion: ["hidden.detach()", "in forward", "lost its history"],
+    module_with_a_conversion: ["first.weight, first.bias", "hidden.detach()", "in forward"],
+    removed_by_zero_grad: ["zero_grad() sets .grad to None"],
     gradient_penalty: ["autograd_grad", "create_graph=True", "in gradient_penalty"],
     penalty_of_grad: ["x.grad", "create_graph=True"],
     gradient_itself: ["it is the .grad of `x`", "create_graph=True"],
@@ -506,7 +546,7 @@ OWN = {
     no_pass_yet: ["no backward pass has run", "loss.backward()"],
     never_used: ["`loss` was not computed from it"],
     nobody_holds_a_loss: ["nothing that you hold", "loss.backward()"],
-    returned_by_autograd_grad: ["autograd_grad returns gradients", "zero_grad()"],
+    returned_by_autograd_grad: ["autograd_grad returns", "leaves .grad alone"],
     dead_relu: ["0 in every element", "ReluBackward0", "dead ReLU", "leaky_relu"],
     saturated: ["SigmoidBackward0", "saturated"],
     masked: ["WhereBackward0", "other branch of the mask"],

@@ -13,7 +13,13 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from chainrule.autograd.location import INTERNAL, Location, user_frame, user_function
+from chainrule.autograd.location import (
+    INTERNAL,
+    Location,
+    expression_at,
+    user_frame,
+    user_function,
+)
 from chainrule.autograd.tensor import Tensor
 
 
@@ -50,12 +56,29 @@ def name_of(tensor: Any) -> str | None:
     return next(names, None)
 
 
-def cut_of(tensor: Tensor) -> Cut | None:
-    """Return where the history of a variable's tensor ends, as the source has it."""
+def argument() -> str:
+    """Return the first argument of the user's call, if it is a name with attributes and indices."""
+    frame = user_frame(sys._getframe(1))
+    text = "" if frame is None else expression_at(frame.f_code, frame.f_lasti)
+    call = _tree("", text.strip())
+    statement = call.body[0] if call is not None and call.body else None
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.Call) or not value.args:
+        return ""
+    parts = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
+    first = value.args[0]
+    return ast.unparse(first) if all(isinstance(n, parts) for n in ast.walk(first)) else ""
+
+
+def cut_of(tensor: Tensor, *, inside: bool = False) -> Cut | None:
+    """Return where the history of a variable's tensor ends, as the source has it.
+
+    With `inside`, the tensor has a history, and where some other one ended on the way to it.
+    """
     for frame in frames():
         names = {name for name, value in [*frame.f_locals.items()] if value is tensor}
         if names:
-            return _cut_of_names(frame, names, set())
+            return _cut_of_names(frame, names, set(), inside)
     return None
 
 
@@ -87,7 +110,7 @@ def _body(code: CodeType, tree: ast.Module) -> list[ast.AST]:
     ]
 
 
-def _cut_of_names(frame: FrameType, names: set[str], seen: set[str]) -> Cut | None:
+def _cut_of_names(frame: FrameType, names: set[str], seen: set[str], inside: bool) -> Cut | None:
     """Return the cut on the way to one of these variables of a running function."""
     code, tree = frame.f_code, _parsed(frame.f_code, frame.f_globals)
     if tree is None:
@@ -104,17 +127,19 @@ def _cut_of_names(frame: FrameType, names: set[str], seen: set[str]) -> Cut | No
             cut = _cut_in_function(called)
             if cut is not None:
                 return cut
-        return _cut_of_operands(frame, statement, seen | names)
+        return _cut_of_operands(frame, statement, seen | names, inside)
     return None
 
 
-def _cut_of_operands(frame: FrameType, statement: ast.stmt, seen: set[str]) -> Cut | None:
+def _cut_of_operands(
+    frame: FrameType, statement: ast.stmt, seen: set[str], inside: bool
+) -> Cut | None:
     value = getattr(statement, "value", None)
     used = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} if value else set()
     for name in sorted(used - seen):
         operand = frame.f_locals.get(name)
-        if isinstance(operand, Tensor) and not operand.requires_grad:
-            cut = _cut_of_names(frame, {name}, seen)
+        if isinstance(operand, Tensor) and (inside or not operand.requires_grad):
+            cut = _cut_of_names(frame, {name}, seen, inside)
             if cut is not None:
                 return cut
     return None

@@ -19,7 +19,7 @@ from chainrule.backend import whole
 from chainrule.compiler.api import Compiled
 from chainrule.diagnostics import compiled_functions
 from chainrule.diagnostics.explain import cause_of
-from chainrule.diagnostics.program_text import Cut, cut_of, name_of, variables
+from chainrule.diagnostics.program_text import Cut, argument, cut_of, name_of, variables
 from chainrule.diagnostics.zero_gradients import candidates, is_step, reason_of, trace
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 
@@ -83,7 +83,7 @@ was computed from it. Compute a loss with it, and call loss.backward().
     if hasattr(subject, "named_parameters"):
         return Explanation(_of_module(subject, root))
     if isinstance(subject, Tensor):
-        return Explanation(_of_tensor(subject, root))
+        return Explanation(_of_tensor(subject, root, argument()))
     if callable(subject):
         return Explanation(
             f"The function {getattr(subject, '__name__', subject)} is plain Python: each call runs "
@@ -99,7 +99,7 @@ was computed from it. Compute a loss with it, and call loss.backward().
 
 
 def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
-    name = name or _called(tensor)
+    name = _called(tensor) if name == "" or name_of(tensor) is not None else f"`{name}`"
     try:
         required = tensor.requires_grad
     except AutogradError as error:
@@ -215,6 +215,12 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
     shown = _called(last)
     start = endpoint(last._edge)[0]
     if node not in reachable([start], node.seq):
+        cut = cut_of(last, inside=True)
+        if cut is not None:
+            return (
+                f"{begin}: {shown} was not computed from it, or lost its history on the way. One "
+                f"ends at `{cut.text}` ({cut.location}). {_MENDS[cut.kind]}."
+            )
         return (
             f"{begin}: {shown} was not computed from it, so no gradient can come. Use it in the "
             "computation, without detach() or conversions; a parameter that was replaced, as by "
@@ -223,9 +229,9 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
     problem = _problem(last, shown)
     if problem is not None and "has been walked" in problem:
         return (
-            f"{begin}: {shown} depends on it and its graph has been walked, but the gradient went "
-            "elsewhere. autograd_grad returns gradients and leaves .grad alone, "
-            "backward(inputs=...) fills the given ones only, and zero_grad() sets .grad to None."
+            f"{begin}: {shown} depends on it and its graph has been walked, so the gradient was "
+            "removed or went elsewhere. zero_grad() sets .grad to None, autograd_grad returns "
+            "gradients and leaves .grad alone, and backward(inputs=...) fills the given ones only."
         )
     if problem is not None:
         return f"{begin} since no backward pass has come to it. {problem}"
@@ -250,12 +256,17 @@ def _seed(tensor: Tensor) -> str:
 
 
 def _cut_with(own: str) -> Cut | None:
-    """Return where the history of something computed from the variable `own` ends."""
-    for name, value in variables():
-        if isinstance(value, Tensor) and name not in (own, "_") and not value.requires_grad:
-            cut = cut_of(value)
-            if cut is not None and own in cut.names:
-                return cut
+    """Return where the history of something that may come from the variable `own` ends."""
+    found = [(n, t) for n, t in variables() if isinstance(t, Tensor) and n not in (own, "_")]
+    for _, value in found:
+        cut = None if value.requires_grad else cut_of(value)
+        if cut is not None and own in cut.names:
+            return cut
+    own_module = own.partition(".")[0]
+    for _, value in found:
+        cut = cut_of(value, inside=True) if own_module != own and value.requires_grad else None
+        if cut is not None:
+            return cut
     return None
 
 
@@ -470,7 +481,7 @@ def _of_module(module: Any, root: Tensor | None) -> str:
         parts.append(f"with a gradient of 0: {_listed(zero)}")
     text = f"{title}: {'; '.join(parts)}."
     first = (missing or zero or frozen)[0]
-    return f"{text} {_of_tensor(parameters[first], root, f'`{first}`')}"
+    return f"{text} {_of_tensor(parameters[first], root, first)}"
 
 
 def _listed(names: list[str]) -> str:
