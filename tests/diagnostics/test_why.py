@@ -535,7 +535,17 @@ def removed_by_zero_grad():
     return cr.why(w)
 
 
+def assigned_again_later():
+    w = leaf(1.0)
+    y = w.detach() * 2
+    text = cr.why(y)
+    y = cr.tensor([1.0])
+    assert y is not None
+    return text
+
+
 OWN = {
+    assigned_again_later: ["w.detach()"],
     layer_before_a_conversion: ["hidden.detach()", "in forward", "lost its history"],
     module_with_a_conversion: ["first.weight, first.bias", "hidden.detach()", "in forward"],
     removed_by_zero_grad: ["zero_grad() sets .grad to None"],
@@ -592,6 +602,14 @@ def test_a_gradient_is_well():
     w = leaf(1.0, 0.0)
     (w * w).sum().backward()
     assert cr.why(w) == "All is well: `w` has a gradient, from 0 to 2. 1 of its 2 elements are 0."
+
+
+def test_a_cut_elsewhere_is_not_mentioned():
+    w, x = leaf(1.0, 2.0), leaf(3.0)
+    other = x.detach() * 2
+    assert not other.requires_grad
+    assert "detach" not in cr.why(w)
+    assert "x.detach()" in cr.why(x)
 
 
 def test_a_loss_is_well():

@@ -223,6 +223,35 @@ def test_views_writes_hooks_and_modules_keep_the_origin():
         step(x)
 
 
+def test_operations_of_several_outputs_pass_the_origin_on():
+    x, mode = leaf([4.0, 0.5, 3.0]), cr.detect_anomaly()
+    with mode:
+        parts = cr.log(x - 1).unbind()
+    with pytest.warns(UserWarning, match="log made a nan at element \\[1\\]"), mode:
+        parts[1].backward()
+    assert x.grad.tolist() == [0, -2, 0]
+
+
+def test_rules_of_a_recorded_pass_are_no_forward_computation():
+    text = found(lambda x: (x.sqrt() * 0).sum().backward(create_graph=True), X, forward=True)
+    assert "'SqrtBackward0' returned nan values" in text
+
+
+def test_a_where_that_selects_the_element_is_not_to_blame():
+    text = found(lambda x: cr.where(x == 0, x / x, x).sum().backward(), X)
+    assert "'DivBackward0' returned nan" in text
+    assert "leaves this element out" not in text
+
+
+def test_without_check_nan_nothing_is_looked_at():
+    x = leaf(X)
+    with (
+        cr.detect_anomaly(check_nan=False, forward=True),
+        cr.saved_tensors_hooks(lambda t: t, lambda t: t),
+    ):
+        cr.log(x - 1).sum().backward()
+
+
 def test_hooks_of_saved_values_still_see_them_once():
     packed = []
     x = leaf(X)

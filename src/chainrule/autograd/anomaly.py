@@ -102,9 +102,10 @@ def look(
     """Look at an operation that was computed: remember or raise what it made."""
     state: Any = modes.anomaly
     for result in results:
-        out, edge = result._array, result._node
-        if edge is not None:
-            state.operands[endpoint(edge)[0]] = tuple(arrays)
+        out = result._array
+        node = None if result._node is None else endpoint(result._node)[0]
+        if node is not None:
+            state.operands.setdefault(node, tuple(arrays))
         if not has_numbers(out):
             continue
         memory = whole(out)
@@ -114,8 +115,8 @@ def look(
         if origin is None:
             continue
         _remember(state, out, origin[0])
-        if edge is not None:
-            state.operands[edge] = (*state.operands.get(edge, ()), origin[0])
+        if node is not None:
+            state.operands[node] = (*arrays, origin[0])
         kinds = ("nan", "infinity") if state.infinity else ("nan",)
         if state.forward and origin[1] and origin[0].kind in kinds and not modes.nesting:
             raise AutogradError(str(origin[0]))
