@@ -244,6 +244,7 @@ def needless_basenames(modules: Iterable[Module]) -> list[str]:
 # --- imports inside functions ---------------------------------------------------------------------
 
 LAZY_IMPORTS = {
+    "chainrule.autograd.anomaly": "needed in anomaly mode only: keeps import chainrule fast",
     "chainrule.backend.cupy_namespace": "imports CuPy, if an array of CuPy's is met",
     "chainrule.blas.lapack": "needed by linear algebra only: keeps import chainrule fast",
     "chainrule.blas.openblas": "imports NumPy, which has to be loaded with the right kernels",

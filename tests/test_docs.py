@@ -21,7 +21,7 @@ PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("compiling", "custom-functions", "solvers", "stats", "transforms")
+        for name in ("compiling", "custom-functions", "solvers", "stats", "transforms", "why")
     ),
 ]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)

@@ -69,6 +69,7 @@ _LATER = {
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control_flow": "scan while_loop cond",
+        "chainrule.diagnostics": "explain why",
         "chainrule.foreign": "wrap",
         "chainrule.implicit": "implicit_function",
         "chainrule.random.generator": "Generator",

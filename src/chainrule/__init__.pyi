@@ -123,6 +123,8 @@ from chainrule.creation.windows import blackman_window as blackman_window
 from chainrule.creation.windows import hamming_window as hamming_window
 from chainrule.creation.windows import hann_window as hann_window
 from chainrule.creation.windows import kaiser_window as kaiser_window
+from chainrule.diagnostics.explain import explain as explain
+from chainrule.diagnostics.why import why as why
 from chainrule.errors import ArgumentError as ArgumentError
 from chainrule.errors import ArgumentTypeError as ArgumentTypeError
 from chainrule.errors import AutogradError as AutogradError

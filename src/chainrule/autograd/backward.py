@@ -175,6 +175,10 @@ def run_pass(run: BackwardPass) -> None:
     inner = RECORDED if run.xp is not None else UNRECORDED
     walk = run.walk
     if outer is not None:
+        if run.anomaly:
+            from chainrule.autograd import anomaly
+
+            anomaly.check_roots(run)
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
         if inner.nesting % _PASSES_PER_STACK == 0:
             walk = functools.partial(_walk_in_thread, walk)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dis
-import linecache
 import sys
 import warnings
 from contextvars import ContextVar
@@ -16,7 +15,13 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.location import locate, own_frame, user_frame, user_stack_level
+from chainrule.autograd.location import (
+    expression_at,
+    locate,
+    own_frame,
+    user_frame,
+    user_stack_level,
+)
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.views import current_node
@@ -231,17 +236,9 @@ def _tensor_class() -> Any:
 
 def _expression(frame: FrameType) -> tuple[str, str]:
     """Return the source of what a frame is executing, and the name of the instruction."""
-    code, at = frame.f_code, frame.f_lasti // 2
     operation = ""
-    for instruction in dis.get_instructions(code):
+    for instruction in dis.get_instructions(frame.f_code):
         if instruction.offset > frame.f_lasti:
             break
         operation = instruction.opname
-    line, last, start, end = list(code.co_positions())[at]
-    if line is None or start is None or end is None:
-        return "", operation
-    lines = [linecache.getline(code.co_filename, i) for i in range(line, (last or line) + 1)]
-    source = [each.encode() for each in lines]  # columns count bytes
-    source[-1] = source[-1][:end]
-    source[0] = source[0][start:]
-    return " ".join(part.decode(errors="replace").strip() for part in source), operation
+    return expression_at(frame.f_code, frame.f_lasti), operation

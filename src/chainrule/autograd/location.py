@@ -127,6 +127,18 @@ def _read_lines(code: CodeType) -> _Lines:
     return lines
 
 
+def expression_at(code: CodeType, instruction: int) -> str:
+    """Return the source of the expression that an instruction computes; empty if not known."""
+    line, last, start, end = list(code.co_positions())[instruction // 2]
+    if line is None or start is None or end is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, i) for i in range(line, (last or line) + 1)]
+    source = [each.encode() for each in lines]  # columns count bytes
+    source[-1] = source[-1][:end]
+    source[0] = source[0][start:]
+    return " ".join(part.decode(errors="replace").strip() for part in source)
+
+
 def here() -> Location | None:
     """Return the line of user code that is running."""
     frame = user_frame(sys._getframe(1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import AsyncGenerator, Callable, Generator
+import weakref
+from collections.abc import AsyncGenerator, Callable, Generator, MutableMapping
 from contextvars import ContextVar
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, NamedTuple, Self, TypeVar, cast, overload
 
 from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.interrupts import P, T, call_with, from_first_instruction
@@ -22,11 +23,23 @@ from chainrule.interrupts import P, T, call_with, from_first_instruction
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Anomaly(NamedTuple):
+    """The settings of anomaly mode, and what it has seen so far."""
+
+    forward: bool  # raise at the operation that makes a nan
+    infinity: bool  # infinities count as nan does
+    origins: dict[int, Any]  # by id of an array: where its nan or infinity began
+    operands: MutableMapping[Any, Any]  # by node: the arrays that it was computed from
+
+
 class Modes:
     """The modes in force, and those to return to. Immutable: `changed` returns a new record.
 
     A class with slots, since every operation in a `no_grad` block or a pass reads `grad`: that of a
     named tuple takes three times as long.
+
+    Two fields follow from the others: `special`, whether recorders do more than record, and `idle`,
+    whether they do nothing at all.
     """
 
     __slots__ = (
@@ -34,18 +47,21 @@ class Modes:
         "context",
         "check_nan",
         "default_dtype",
+        "explain",
         "grad",
         "hooks_refused",
         "nesting",
         "outer",
         "saved_hooks",
+        "idle",
+        "special",
         "_unrecorded",
     )
 
     def __init__(
         self,
         grad: bool = True,
-        anomaly: bool = False,
+        anomaly: Anomaly | None = None,
         check_nan: bool = True,
         saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
         default_dtype: Any = None,  # instead of the one of the process
@@ -53,10 +69,15 @@ class Modes:
         outer: Modes | None = None,
         context: Any = None,  # the context manager that made it, or its class
         nesting: int = 0,  # number of backward passes around it
+        explain: Callable[..., None] | None = None,  # called with each operation, by `explain()`
     ) -> None:
         self.grad = grad
         self.anomaly = anomaly
         self.check_nan = check_nan
+        self.explain = explain
+        looks_on = explain is not None or (anomaly is not None and check_nan)
+        self.special = saved_hooks is not None or looks_on
+        self.idle = not grad and not looks_on
         self.saved_hooks = saved_hooks
         self.default_dtype = default_dtype
         self.hooks_refused = hooks_refused
@@ -67,7 +88,7 @@ class Modes:
 
     def in_force(self) -> tuple[Any, ...]:
         """Return the modes without those to return to, for comparison."""
-        own = self.grad, self.anomaly, self.check_nan
+        own = self.grad, self.anomaly, self.check_nan, self.explain
         return (*own, self.saved_hooks, self.default_dtype, self.hooks_refused)
 
     def changed(self, **changes: Any) -> Modes:
@@ -83,7 +104,8 @@ class Modes:
         return self._unrecorded
 
 
-_FIELDS = tuple(name for name in Modes.__slots__ if name != "_unrecorded")
+_DERIVED = ("idle", "special", "_unrecorded")
+_FIELDS = tuple(name for name in Modes.__slots__ if name not in _DERIVED)
 
 DEFAULT = Modes()
 RECORDED, UNRECORDED = Modes(grad=True), Modes(grad=False)
@@ -280,7 +302,7 @@ def is_anomaly_enabled() -> bool:
     >>> is_anomaly_enabled()
     False
     """
-    return modes().anomaly
+    return modes().anomaly is not None
 
 
 class no_grad(ModeContext):
@@ -376,13 +398,45 @@ class set_grad_enabled(ModeContext):
         return context(function)
 
 
+prepare_looking: list[Callable[[], None]] = []
+"""Called before a mode that looks on is entered: the recorders then show it all operations."""
+
+
+def _anomaly(forward: bool, infinity: bool) -> Anomaly:
+    for prepare in prepare_looking:
+        prepare()
+    return Anomaly(bool(forward), bool(infinity), {}, weakref.WeakKeyDictionary())
+
+
 class detect_anomaly(ModeContext):
-    """Find where a gradient becomes nan, and which line made the operation that failed.
+    """Find the operation that makes a nan, in the forward computation or in a backward pass.
+
+    A backward pass raises at the first nan of a gradient. The error names the operation and its
+    line, the element, the values there, the pattern where it is a known one (0 * inf behind a
+    `where`, the root of 0, ...), and what to write instead. If a pass starts at a nan, a warning
+    names the operation that made the first one. Compiled functions run eagerly in this mode, so the
+    line is that of the operation; under `vmap`, the example is named, too.
 
     Parameters
     ----------
     check_nan : bool, default True
-        Raise when a backward function returns nan.
+        Raise when a gradient becomes nan.
+    forward : bool, default False
+        Also raise in the forward computation, at the operation that makes a nan of other numbers.
+        By default it is only remembered, since a `where` may yet leave it out.
+    infinity : bool, default False
+        Treat infinities as nan is treated, if they are made of finite numbers. By default they are
+        only named as the origin of a nan: masks of ``-inf`` and logarithms of 0 are often meant.
+
+    Raises
+    ------
+    AutogradError
+        At the operation that makes the first nan.
+
+    Warns
+    -----
+    UserWarning
+        That the mode is on, and when a backward pass starts at a nan.
 
     Examples
     --------
@@ -392,22 +446,51 @@ class detect_anomaly(ModeContext):
     ...     (cr.sqrt(x) * 0).backward()
     Traceback (most recent call last):
     chainrule.errors.AutogradError: Function 'SqrtBackward0' returned nan values in its 0th...
+    >>> import numpy as np
+    >>> with np.errstate(invalid="ignore"), cr.detect_anomaly(forward=True):
+    ...     cr.softmax(cr.full((2,), -cr.inf), 0)
+    Traceback (most recent call last):
+    chainrule.errors.AutogradError: softmax made a nan at element [0]...
     """
 
-    def __init__(self, check_nan: bool = True) -> None:
+    def __init__(
+        self, check_nan: bool = True, *, forward: bool = False, infinity: bool = False
+    ) -> None:
         warnings.warn(
             "Anomaly Detection has been enabled. This mode should be enabled only for debugging: "
             "it makes operations and passes slower",
             stacklevel=2,
         )
-        self._changes = {"anomaly": True, "check_nan": check_nan}
+        self._changes = {"anomaly": _anomaly(forward, infinity), "check_nan": check_nan}
 
 
 class set_detect_anomaly(set_grad_enabled):
-    """Switch anomaly mode on or off: at once when called, until the end when used as a block."""
+    """Switch anomaly mode on or off: at once when called, until the end when used as a block.
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._switch({"anomaly": bool(mode), "check_nan": check_nan})
+    Parameters
+    ----------
+    mode : bool
+        True switches it on.
+    check_nan, forward, infinity : bool
+        As in `detect_anomaly`.
+
+    Examples
+    --------
+    >>> with set_detect_anomaly(True):
+    ...     is_anomaly_enabled()
+    True
+    """
+
+    def __init__(
+        self,
+        mode: bool,
+        check_nan: bool = True,
+        *,
+        forward: bool = False,
+        infinity: bool = False,
+    ) -> None:
+        found = _anomaly(forward, infinity) if mode else None
+        self._switch({"anomaly": found, "check_nan": check_nan})
 
     def __call__(self, function: F) -> F:
         raise ArgumentTypeError("use detect_anomaly() as the decorator")

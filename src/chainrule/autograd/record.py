@@ -11,7 +11,7 @@ from typing import Any
 
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
-from chainrule.autograd.modes import MODES
+from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge, Node, NodeOutput
 from chainrule.autograd.operands import as_tensors, carried_class
 from chainrule.autograd.primitive_node import (
@@ -71,6 +71,50 @@ def record(
     node.input_meta = shapes
     stamp_node(node, 2)
     return node
+
+
+def record_special(
+    primitive: Primitive,
+    operands: tuple[Any, ...],
+    arrays: tuple[Array, ...],
+    result: Tensor,
+    settings: dict[str, Any] | None,
+) -> Tensor:
+    """Finish a recorder's call where hooks see saved values, or a mode looks on.
+
+    An operand is None if it is a number.
+    """
+    modes: Any = _mode()
+    result._node, out = None, result._array
+    edges = tuple([None if t is None else current_node(t) for t in operands])
+    if modes.grad and edges.count(None) < len(edges):
+        shapes, numbers = None, tuple([t is None for t in operands])
+        if True not in numbers:  # a number takes the other's shape and dtype
+            same = all(array.shape == arrays[0].shape for array in arrays)
+            if not same or any(x is not t._array for x, t in zip(arrays, operands, strict=True)):
+                shapes = tuple(
+                    [(x.shape, t._array.dtype) for x, t in zip(arrays, operands, strict=True)]
+                )
+        result._node = record(primitive, edges, arrays, out, settings, shapes, numbers)
+    observe(modes, primitive, operands, arrays, (result,), settings or {})
+    return result
+
+
+def observe(
+    modes: Modes,
+    primitive: Primitive,
+    operands: Sequence[Any],
+    arrays: tuple[Array, ...],
+    results: tuple[Tensor, ...],
+    settings: dict[str, Any],
+) -> None:
+    """Show an operation to the modes that look on: `explain`, and anomaly mode."""
+    if modes.explain is not None:
+        modes.explain(primitive, operands, results)
+    if modes.anomaly is not None and modes.check_nan:
+        from chainrule.autograd import anomaly
+
+        anomaly.look(modes, primitive, arrays, results, settings)
 
 
 def stamp_node(node: Node, depth: int) -> None:
@@ -146,15 +190,19 @@ def apply(
                 result.__class__ = carried
             if type(node) is MultiOutputNode:
                 keep_saved(node)
+        if modes is not None and modes.special:
+            observe(modes, primitive, tensors, arrays, tuple(results), settings)
         return tuple(results)
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
-        input_meta = _input_meta(primitive, edges, arrays, out)
+        input_meta = None if len(arrays) == 1 else _input_meta(primitive, edges, arrays, out)
         node = record(primitive, edges, arrays, out, settings, input_meta)
     result = make(out, node)
     if primitive.view:
         result._view = view_of(tensors[0], primitive, settings)
+    if modes is not None and modes.special:
+        observe(modes, primitive, tensors, arrays, (result,), settings)
     return result if carried is None else as_carried(result, carried)
 
 
@@ -173,8 +221,6 @@ def _input_meta(
 
     None if nothing was broadcast or promoted.
     """
-    if len(arrays) == 1:
-        return None
     if primitive.broadcasts:
         shape, dtype = out.shape, out.dtype
         for edge, array in zip(edges, arrays):  # noqa: B905 - strict= costs 60 ns

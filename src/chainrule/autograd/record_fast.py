@@ -13,15 +13,16 @@ from typing import Any
 
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
-from chainrule.autograd.modes import MODES
+from chainrule.autograd.modes import MODES, prepare_looking
 from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import apply, as_carried, record, stamp_node
+from chainrule.autograd.record import apply, as_carried, record_special, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import (
+    TABLE,
     Primitive,
     Substitute,
     for_each_primitive,
@@ -60,6 +61,19 @@ def _kernel(primitive: Primitive) -> Callable[..., Any]:
     """Return the forward function of a primitive for NumPy arrays."""
     plain, substitute = forward_of(primitive, numpy_xp), primitive.substitute
     return plain if substitute is None else substitute.forward(plain)
+
+
+def show_all_operations() -> None:
+    """From now on, let recorders show modes that look on the operations on constants, too.
+
+    The recorders of no special form don't ask for the modes where no input requires grad. Now they
+    leave these operations to `apply`, which takes a little longer and does.
+    """
+    for primitive in TABLE.values():
+        function: Any = primitive.apply
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+        if "general" in cells:
+            cells["general"].cell_contents = True
 
 
 def _any(primitive: Primitive) -> Callable[..., Any]:
@@ -116,15 +130,15 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         result._grad = None
         result._view = view_of(a, primitive, settings) if is_view else None
         modes = _mode()
-        if modes is not None and not modes.grad:
-            result._node = None
-            return result
+        if modes is not None:
+            if modes.idle:
+                result._node = None
+                return result
+            if modes.special:
+                return record_special(primitive, (a,), (x,), result, settings)
         edge = a._node if a._view is None else current_node(a)
         if edge is None:
             result._node = None
-            return result
-        if modes is not None and modes.saved_hooks is not None:
-            result._node = record(primitive, (edge,), (x,), out, settings, None)
             return result
         node = PrimitiveNode()
         node.plan = plan
@@ -176,16 +190,18 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
         result._array = out
         result._grad = result._view = None
         modes = _mode()
-        edge = None
-        if modes is None or modes.grad:
-            edge = a._node if a._view is None else current_node(a)
+        if modes is not None:
+            if modes.idle:
+                result._node = None
+                return result
+            if modes.special:
+                settings = {"axis": axis, "keepdims": keepdims}
+                return record_special(primitive, (a,), (x,), result, settings)
+        edge = a._node if a._view is None else current_node(a)
         if edge is None:
             result._node = None
             return result
         settings = {"axis": axis, "keepdims": keepdims}
-        if modes is not None and modes.saved_hooks is not None:
-            result._node = record(primitive, (edge,), (x,), out, settings, None)
-            return result
         node = PrimitiveNode()
         node.plan = plan
         node.edges = (edge,)
@@ -224,9 +240,13 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
         result._grad = None
         result._view = view_of(a, primitive, settings)
         modes = _mode()
-        edge = None
-        if modes is None or modes.grad:
-            edge = a._node if a._view is None else current_node(a)
+        if modes is not None:
+            if modes.idle:
+                result._node = None
+                return result
+            if modes.special:
+                return record_special(primitive, (a,), (x,), result, settings)
+        edge = a._node if a._view is None else current_node(a)
         if edge is None:
             result._node = None
             return result
@@ -293,9 +313,12 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         result._array = out
         result._grad = result._view = None
         modes = _mode()
-        if modes is not None and not modes.grad:
-            result._node = None
-            return result
+        if modes is not None:
+            if modes.idle:
+                result._node = None
+                return result
+            if modes.special:
+                return record_special(primitive, (a, b), (x, y), result, None)
         edge_a = None if a is None else a._node if a._view is None else current_node(a)
         edge_b = None if b is None else b._node if b._view is None else current_node(b)
         if edge_a is None is edge_b:
@@ -305,10 +328,6 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         tensors = a is not None and b is not None  # a number takes the other's shape and dtype
         if tensors and (x.shape != y.shape or x is not a._array or y is not b._array):
             shapes = ((x.shape, a._array.dtype), (y.shape, b._array.dtype))
-        if modes is not None and modes.saved_hooks is not None:
-            numbers = (a is None, b is None)
-            result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes, numbers)
-            return result
         node = PrimitiveNode()
         node.edges = (edge_a, edge_b)
         node.plan = plan = left if edge_b is None else right if edge_a is None else both
@@ -341,3 +360,4 @@ _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
 }
 
 for_each_primitive(_set_recorder)
+prepare_looking.append(show_all_operations)

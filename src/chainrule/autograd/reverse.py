@@ -119,6 +119,7 @@ class BackwardPass:
     """
 
     anomaly: bool
+    infinite: dict[Node, Any]  # only in anomaly mode, by node: where its infinite cotangent began
     captures: Mapping[Node, list[tuple[int, int]]] = {}  # (output index, key in `captured`)
     captured: dict[int, Any]
     receiving: set[Node] | None  # with captures: the nodes on a path to one
@@ -134,7 +135,7 @@ class BackwardPass:
         self.sums: set[Any] | None = None  # keys of pending sums in buffers of our own
         self.receiving = None
         state = current_modes()
-        self.anomaly = state is not None and state.anomaly and state.check_nan
+        self.anomaly = state is not None and state.anomaly is not None and state.check_nan
 
     # --- the walk ---
 
@@ -210,9 +211,7 @@ class BackwardPass:
                     if node.hooks is not None:
                         self._accumulated(node, leaf, g)
                     continue
-                grads = node.vjp(g, self)
-                if anomaly:
-                    self._check_nan(node, grads)
+                grads = self._checked_vjp(node, g) if anomaly else node.vjp(g, self)
                 if node.hooks is not None and node.hooks.post:
                     grads = self._run_post_hooks(node, grads, g)
                 g = None
@@ -386,16 +385,11 @@ class BackwardPass:
                     grads[i] = None if value is None else self.take(value)
         return grads
 
-    def _check_nan(self, node: Node, grads: Sequence[Any]) -> None:
-        for position, grad in enumerate(grads):
-            if grad is None or not self.needs(node.edges[position]):
-                continue
-            array = whole(grad if self.xp is None else grad._array)
-            if namespace(array).isnan(array).any():
-                raise AutogradError(
-                    f"Function '{node.name}' returned nan values in its {position}th output. The "
-                    f"forward operation is {made_at(node)}."
-                )
+    def _checked_vjp(self, node: Node, g: Any) -> Sequence[Any]:
+        """Run a node in anomaly mode."""
+        from chainrule.autograd import anomaly
+
+        return anomaly.checked_vjp(self, node, g)
 
     # --- leaves ---
 

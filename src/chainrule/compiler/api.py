@@ -214,9 +214,9 @@ class Compiled:
 
 
 def _may_compile() -> bool:
-    """Whether calls run compiled: not within a trace or a vmap, or where hooks see saved values."""
+    """Whether calls run compiled: not within a trace or a vmap, or where a mode looks on."""
     modes = MODES.get()
-    return INTERCEPTOR.get() is None and not (modes and (modes.anomaly or modes.saved_hooks))
+    return INTERCEPTOR.get() is None and not (modes and modes.special)
 
 
 class Verified(Compiled):

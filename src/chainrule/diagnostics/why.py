@@ -1,0 +1,506 @@
+"""`why`: one paragraph about the state of a tensor or a function, with the line and the mend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.context import NOTHING
+from chainrule.autograd.function import AutogradFunction
+from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node, endpoint, made_at
+from chainrule.autograd.primitive_node import PrimitiveNode, check_saved
+from chainrule.autograd.reverse import reachable
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.versions import write_log
+from chainrule.backend import whole
+from chainrule.compiler.api import Compiled
+from chainrule.diagnostics import compiled_functions
+from chainrule.diagnostics.explain import cause_of
+from chainrule.diagnostics.program_text import Cut, argument, cut_of, name_of, variables
+from chainrule.diagnostics.zero_gradients import candidates, is_step, reason_of, trace
+from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
+
+__all__ = ["Explanation", "why"]
+
+
+class Explanation(str):
+    """A paragraph of plain English; `print` it, or look at it in a console."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def why(subject: Any, root: Tensor | None = None) -> Explanation:
+    """Explain the state of a tensor, a module or a function in one paragraph.
+
+    For a tensor: why its ``.grad`` is None or zero, why it does not require grad, why a backward
+    pass from it would fail. For a compiled function: why it was traced again, and why NumPy runs it
+    and not machine code. For a module: which parameters have no gradient. Each answer names the
+    line, and what to write instead. If all is well, it says so.
+
+    Parameters
+    ----------
+    subject : Tensor, compiled function, custom function or module
+        The object in question.
+    root : Tensor, optional
+        The tensor whose gradient is meant, such as the loss. By default it is looked for among the
+        variables of the functions that are running. The backward functions between it and `subject`
+        run once more, if they have to tell why a gradient is zero; no ``.grad`` changes.
+
+    Returns
+    -------
+    Explanation
+        A string of a few sentences.
+
+    Raises
+    ------
+    TypeError
+        If there is nothing to say about `subject`.
+
+    See Also
+    --------
+    explain : Remembers the exact line at which a history ended.
+    detect_anomaly : Finds the origin of a nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> print(cr.why(w))
+    The .grad of `w` is None since no backward pass has come to it, and nothing that you hold here \
+was computed from it. Compute a loss with it, and call loss.backward().
+    """
+    if isinstance(subject, Compiled) or isinstance(getattr(subject, "__func__", None), Compiled):
+        return Explanation(compiled_functions.explained(getattr(subject, "__func__", subject)))
+    spec = getattr(subject, "__dict__", {}).get("spec")
+    if isinstance(spec, AutogradFunction):
+        return Explanation(_of_custom_function(spec))
+    if hasattr(subject, "named_parameters"):
+        return Explanation(_of_module(subject, root))
+    if isinstance(subject, Tensor):
+        return Explanation(_of_tensor(subject, root, argument()))
+    if callable(subject):
+        return Explanation(
+            f"The function {getattr(subject, '__name__', subject)} is plain Python: each call runs "
+            "its operations one by one, as NumPy calls. cr.compile makes one program of it."
+        )
+    raise TypeError(
+        f"why() explains tensors, modules and functions, got {type(subject).__name__}: hand it the "
+        "Tensor itself, not its array or number"
+    )
+
+
+# --- tensors --------------------------------------------------------------------------------------
+
+
+def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
+    name = _called(tensor) if name == "" or name_of(tensor) is not None else f"`{name}`"
+    try:
+        required = tensor.requires_grad
+    except AutogradError as error:
+        return str(error)
+    if not required:
+        return _without_history(tensor, name)
+    grad = tensor._grad
+    if grad is not None:
+        return _of_gradient(tensor, name, grad, root)
+    if not tensor.is_leaf:
+        return _of_result(tensor, name, root)
+    return _of_leaf(tensor, name, root)
+
+
+def _called(tensor: Tensor) -> str:
+    name = name_of(tensor)
+    return "this tensor" if name is None else f"`{name}`"
+
+
+def _start(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+_MENDS = {
+    "no_grad": "Move what needs a gradient out of the block",
+    "detach": "Leave the call out where a gradient is to pass",
+    "data": "Use the tensor itself in the place of its .data",
+    "number": "A number or a NumPy array has no history: keep the tensor, without the conversion",
+    "copy": (
+        "It copies the numbers alone: cr.stack or x.clone() keeps the history, and requires_grad="
+        "True makes a new leaf"
+    ),
+    "integer": "Integers have no derivative: use a soft version, such as softmax for argmax",
+    "gradient": (
+        "A gradient has a history of its own only if the pass was recorded: backward(create_graph="
+        "True), or autograd_grad(..., create_graph=True)"
+    ),
+    "constant": "Use an operation that has a derivative",
+    "detached": "Leave the detach() or .data out where a gradient is to pass",
+}
+
+
+def _without_history(tensor: Tensor, name: str) -> str:
+    begin = f"{_start(name)} does not require grad"
+    if tensor.dtype.kind not in "fc":
+        cut = cut_of(tensor)
+        made = "" if cut is None else f" It was made by `{cut.text}` ({cut.location})."
+        return (
+            f"{begin}: its dtype is {tensor.dtype}, and only floating-point and complex numbers "
+            f"have derivatives.{made} Convert it with .float() before you call requires_grad_(), "
+            "or compute without integers on the way from the parameters."
+        )
+    if hasattr(tensor, "_frozen"):
+        return (
+            f"{begin} since requires_grad_(False) was called on it: it is a frozen leaf. Call "
+            "requires_grad_() to train it again."
+        )
+    owner = next((n for n, t in variables() if isinstance(t, Tensor) and t._grad is tensor), None)
+    if owner is not None:
+        return f"{begin}: it is the .grad of `{owner}`. {_MENDS['gradient']}."
+    cause = cause_of(tensor)
+    if cause is not None:
+        return f"{begin}: {_of_cause(cause)}"
+    cut = cut_of(tensor)
+    if cut is not None:
+        return f"{begin}: {_of_cut(cut)}"
+    now = "" if is_grad_enabled() else " Recording is switched off right here, too (no_grad)."
+    return (
+        f"{begin}: it was created without requires_grad=True, or computed from such tensors alone, "
+        "under no_grad(), or after a detach(). If it is a parameter, call requires_grad_() on it "
+        "before the computation. To have the exact line, run the computation in `with "
+        f"cr.explain():` and ask again.{now}"
+    )
+
+
+def _of_cause(cause: Any) -> str:
+    line = f" ({cause.location})" if cause.location else ""
+    if cause.kind == "no_grad":
+        text = f"its history ended at {cause.operation}, which ran under no_grad(){line}."
+    elif cause.kind == "constant":
+        text = f"its history ended at {cause.operation}, whose result has no derivative{line}."
+    else:
+        text = f"its history ended before {cause.operation}, which got a detached tensor{line}."
+    return f"{text} {_MENDS[cause.kind]}."
+
+
+def _of_cut(cut: Cut) -> str:
+    what = "it was computed inside" if cut.kind == "no_grad" else "its history ends at"
+    text = f"{what} `{cut.text}` ({cut.location}), as far as the source tells."
+    exact = "" if cut.kind == "no_grad" else " `with cr.explain():` around it gives the exact line."
+    return f"{text} {_MENDS[cut.kind]}.{exact}"
+
+
+# --- leaves and results without a gradient --------------------------------------------------------
+
+
+def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
+    begin = f"The .grad of {name} is None"
+    node = endpoint(tensor._edge)[0]
+    given = root is not None
+    roots = [root] if root is not None else _dependents(tensor, node)
+    if root is not None and not root.requires_grad:
+        return f"{begin} and stays None: {_without_history(root, _called(root))}"
+    if not roots:
+        alias = _cut_with(_call(name))
+        more = "" if alias is None else f" A history ends at `{alias.text}` ({alias.location})."
+        return (
+            f"{begin} since no backward pass has come to it, and nothing that you hold here was "
+            f"computed from it.{more} Compute a loss with it, and call loss.backward()."
+        )
+    last = roots[-1]
+    assert last is not None
+    shown = _called(last)
+    start = endpoint(last._edge)[0]
+    if node not in reachable([start], node.seq):
+        cut = cut_of(last, inside=True)
+        if cut is not None:
+            return (
+                f"{begin}: {shown} was not computed from it, or lost its history on the way. One "
+                f"ends at `{cut.text}` ({cut.location}). {_MENDS[cut.kind]}."
+            )
+        return (
+            f"{begin}: {shown} was not computed from it, so no gradient can come. Use it in the "
+            "computation, without detach() or conversions; a parameter that was replaced, as by "
+            "w = w - lr * w.grad, is another tensor than the one in the loss."
+        )
+    problem = _problem(last, shown)
+    if problem is not None and "has been walked" in problem:
+        return (
+            f"{begin}: {shown} depends on it and its graph has been walked, so the gradient was "
+            "removed or went elsewhere. zero_grad() sets .grad to None, autograd_grad returns "
+            "gradients and leaves .grad alone, and backward(inputs=...) fills the given ones only."
+        )
+    if problem is not None:
+        return f"{begin} since no backward pass has come to it. {problem}"
+    traced = trace(last, node) if given else None
+    if traced is not None and traced.cotangent is None and traced.stops:
+        return (
+            f"{begin}: no gradient arrives, since {made_at(traced.stops[0])}, returned None for "
+            "its input. Return a gradient for each argument that needs one, under its name."
+        )
+    return (
+        f"{begin} since no backward pass has run. {_start(shown)} depends on it: call "
+        f"{_call(shown)}.backward(){_seed(last)}."
+    )
+
+
+def _call(shown: str) -> str:
+    return shown.strip("`") if shown.startswith("`") else "loss"
+
+
+def _seed(tensor: Tensor) -> str:
+    return "" if tensor._array.size == 1 else " on a sum or mean of it, since it has more elements"
+
+
+def _cut_with(own: str) -> Cut | None:
+    """Return where the history of something that may come from the variable `own` ends."""
+    found = [(n, t) for n, t in variables() if isinstance(t, Tensor) and n not in (own, "_")]
+    for _, value in found:
+        cut = None if value.requires_grad else cut_of(value)
+        if cut is not None and own in cut.names:
+            return cut
+    own_module = own.partition(".")[0]
+    for _, value in found:
+        cut = cut_of(value, inside=True) if own_module != own and value.requires_grad else None
+        if cut is not None:
+            return cut
+    return None
+
+
+def _dependents(tensor: Tensor, node: Node) -> list[Tensor]:
+    """Return the variables that were computed from a tensor, the last recorded one last."""
+    found: dict[int, Tensor] = {}
+    for _, value in variables():
+        if isinstance(value, Tensor) and value is not tensor and value._edge is not None:
+            start = endpoint(value._edge)[0]
+            if start.seq > node.seq and node in reachable([start], node.seq):
+                found[id(value)] = value
+    return sorted(found.values(), key=lambda t: endpoint(t._edge)[0].seq)
+
+
+def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
+    node = tensor.grad_fn
+    assert node is not None
+    begin = f"{_start(name)} is the result of {made_at(node)}"
+    problem = _problem(tensor, name)
+    if root is not None and root is not tensor:
+        target = endpoint(tensor._edge)[0]
+        if root._edge is None or target not in reachable([endpoint(root._edge)[0]], target.seq):
+            return f"{begin}. {_start(_called(root))} was not computed from it: it has no gradient."
+    if tensor.retains_grad:
+        return (
+            f"{begin}, and its .grad is kept (retain_grad), but no backward pass has come through "
+            f"it yet. {problem or f'Call backward() on what is computed from {name}.'}"
+        )
+    if problem is not None and problem != _several(tensor, name):
+        return f"{begin}. {problem}"
+    leaves = [n for n in reachable([endpoint(tensor._edge)[0]], 0) if type(n) is AccumulateGrad]
+    kept = [leaf for n in leaves if (leaf := n.variable) is not None]
+    names = [_called(leaf) for leaf in kept[:4]]
+    reached = ", ".join(sorted({n for n in names if n[0] == "`"})) or f"{len(kept)} leaves"
+    well = f", and all is well: backward() would go to {reached}" if problem is None else ""
+    return (
+        f"{begin}{well}. Its own .grad stays None, since only leaves keep theirs: call "
+        f"{_call(name)}.retain_grad() before the pass if you want to see it."
+        f"{_rebound(name, tensor)}{' ' + problem if problem else ''}"
+    )
+
+
+def _rebound(name: str, tensor: Tensor) -> str:
+    node = tensor.grad_fn
+    assert node is not None
+    location = node.location
+    if location is None:
+        return ""
+    line = str(location).partition(": ")[2]
+    own = _call(name)
+    if line.startswith(f"{own} = ") and own in line.partition("=")[2].split(" requires_grad")[0]:
+        return (
+            f" The line rebinds {own}: if it was a parameter, update it in place under no_grad(), "
+            "as an optimiser does."
+        )
+    if line.startswith(f"{own} = ") and "requires_grad=True" in line:
+        return " To make a leaf of it, set requires_grad_() after the last operation on the line."
+    return ""
+
+
+# --- passes that would fail -----------------------------------------------------------------------
+
+
+def _problem(tensor: Tensor, name: str) -> str | None:
+    """Return why a backward pass from a tensor would fail; None if it would not."""
+    start = endpoint(tensor._edge)[0]
+    for node in sorted(reachable([start], 0), key=lambda each: -each.seq):
+        text = _problem_of(node, name)
+        if text is not None:
+            return text
+    if tensor._array.size != 1:
+        return _several(tensor, name)
+    if tensor.dtype.kind == "c":
+        return f"backward() on {name} would fail, since it is complex: take .real, .imag or .abs()."
+    return None
+
+
+def _several(tensor: Tensor, name: str) -> str:
+    return (
+        f"backward() on {name} alone would fail, since it has {tensor._array.size} elements "
+        f"(shape {list(tensor.shape)}): reduce it first, as in {_call(name)}.sum().backward(), or "
+        "give a gradient of its shape."
+    )
+
+
+def _problem_of(node: Any, name: str) -> str | None:
+    if isinstance(node, ErrorNode):
+        return f"backward() would fail: {node.reason}"
+    if isinstance(node, FunctionNode):
+        if node.function.backward_rule is None:
+            return (
+                f"backward() would fail, since {node.function.name} has no backward "
+                f"({node.location}): give it one with @{node.function.name}.backward."
+            )
+        freed = node.ctx._saved is None
+    else:
+        freed = getattr(node, "saved", NOTHING) is None
+    if freed:
+        return (
+            f"The graph of {name} has been walked by a backward pass, which released its values: a "
+            f"second one would fail, at {made_at(node)}. Compute it anew for each pass, or pass "
+            "retain_graph=True to the first one."
+        )
+    if type(node) is PrimitiveNode and write_log.last > node.seq and node.plan.holds:
+        try:
+            check_saved(node, node.saved or ())
+        except InPlaceError as error:
+            writers = str(error).rpartition("and then written by ")[2]
+            return (
+                f"backward() would fail, since a value that {made_at(node)}, needs has been "
+                f"overwritten in place, by {writers} Compute out of place there, or write to a "
+                "clone()."
+            )
+    return None
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def _of_gradient(tensor: Tensor, name: str, grad: Tensor, root: Tensor | None) -> str:
+    values = np.asarray(whole(grad._array))
+    if np.isnan(values).any():
+        return (
+            f"The .grad of {name} has {int(np.isnan(values).sum())} nan of {values.size} elements. "
+            "Run forward and backward in `with cr.detect_anomaly():`, which names the operation "
+            "and the element that made the first one."
+        )
+    if np.isinf(values).any():
+        return (
+            f"The .grad of {name} has {int(np.isinf(values).sum())} infinities in {values.size} "
+            "elements. Run forward and backward in `with cr.detect_anomaly(infinity=True):`, which "
+            "names the operation and the element that made the first one."
+        )
+    zero = int((values == 0).sum())
+    if zero < values.size or not values.size:
+        some = f" {zero} of its {values.size} elements are 0." if zero else ""
+        size = f"from {values.min():.4g} to {values.max():.4g}" if values.dtype.kind == "f" else ""
+        return f"All is well: {name} has a gradient{', ' + size if size else ''}.{some}"
+    return _of_zeros(tensor, name, root)
+
+
+def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
+    begin = f"The .grad of {name} is 0 in every element."
+    node = endpoint(tensor._edge)[0]
+    roots = [root] if root is not None else _dependents(tensor, node)
+    if not roots:
+        return (
+            f"{begin} Nothing that you hold here was computed from it, so the reason is not known: "
+            f"ask cr.why({_call(name)}, loss) while you hold the loss."
+        )
+    last = roots[-1]
+    assert last is not None
+    if last._edge is None:
+        return f"{begin} {_without_history(last, _called(last))}"
+    start = endpoint(last._edge)[0]
+    if node not in reachable([start], node.seq):
+        return f"{begin} {_start(_called(last))} was not computed from it."
+    try:
+        traced = trace(last, node)
+    except FreedGraphError:
+        found = candidates(start, node)
+        certain = [each for each in found if is_step(each)]
+        if certain:
+            return f"{begin} {reason_of(certain[0])}"
+        shown = "; ".join(made_at(each) for each in found[:3])
+        guess = f" Operations on the way that can do it: {shown}." if found else ""
+        return (
+            f"{begin} The graph has been released, so the values are not known.{guess} Call "
+            f"backward(retain_graph=True), or ask cr.why({_call(name)}, {_call(_called(last))}) "
+            "before the pass."
+        )
+    except AutogradError as error:
+        return f"{begin} Going through the graph again failed: {error}"
+    return _of_traced(begin, name, traced, last)
+
+
+def _of_traced(begin: str, name: str, traced: Any, root: Tensor) -> str:
+    if traced.sums:
+        return f"{begin} Several gradients arrive, and their sum is 0: they cancel."
+    if traced.zeros:
+        return f"{begin} {reason_of(traced.zeros[-1])}"
+    if traced.stops:
+        return f"{begin} {_start(made_at(traced.stops[-1]))}, returned None for its input."
+    if traced.cotangent is not None and np.any(np.asarray(whole(traced.cotangent)) != 0):
+        return (
+            f"{begin} A pass from {_called(root)} with ones brings a gradient that is not 0: "
+            "either the pass that ran began at another tensor or with another gradient, or a hook "
+            "or zero_grad(set_to_none=False) has set it to 0."
+        )
+    return f"{begin} It gets smaller at each operation on the way, until it is rounded to 0."
+
+
+# --- modules and custom functions -----------------------------------------------------------------
+
+
+def _of_module(module: Any, root: Tensor | None) -> str:
+    parameters = dict(module.named_parameters())
+    if not parameters:
+        return f"{type(module).__name__} has no parameters, so there is nothing to train."
+    frozen = [name for name, p in parameters.items() if not p.requires_grad]
+    missing = [name for name, p in parameters.items() if p.requires_grad and p._grad is None]
+    zero = [n for n, p in parameters.items() if p._grad is not None and not p._grad._array.any()]
+    title = f"{type(module).__name__}, with {len(parameters)} parameters"
+    if not (frozen or missing or zero):
+        return f"All is well: each parameter of {title}, has a gradient that is not 0."
+    parts = []
+    if frozen:
+        parts.append(f"frozen, by requires_grad_(False): {_listed(frozen)}")
+    if missing:
+        parts.append(f"without a gradient: {_listed(missing)}")
+    if zero:
+        parts.append(f"with a gradient of 0: {_listed(zero)}")
+    text = f"{title}: {'; '.join(parts)}."
+    first = (missing or zero or frozen)[0]
+    return f"{text} {_of_tensor(parameters[first], root, first)}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+def _of_custom_function(function: Any) -> str:
+    if function.backward_rule is None:
+        return (
+            f"{function.name} has no backward: results require grad, and a backward pass that "
+            f"comes to them fails. Give it one with @{function.name}.backward."
+        )
+    jvp = (
+        ""
+        if function.jvp_rule is not None
+        else (f" Forward mode (jvp) needs a rule of its own, @{function.name}.jvp.")
+    )
+    return (
+        f"All is well: {function.name} has a backward. {function.name}.check(...) compares it with "
+        f"finite differences.{jvp}"
+    )
