@@ -25,8 +25,8 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endpoint, made_at
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
-from chainrule.backend import namespace, ndarray, whole
-from chainrule.errors import ArgumentTypeError, AutogradError, InPlaceError
+from chainrule.backend import namespace, ndarray
+from chainrule.errors import ArgumentTypeError, InPlaceError
 from chainrule.primitives import elementwise
 from chainrule.primitives.shaping import sum_to
 
