@@ -128,6 +128,12 @@ def test_every_kind_of_history_is_drawn(make):
     assert len(str(graph).splitlines()) >= 1 + graph.operations
 
 
+def test_shapes_under_vmap_are_those_of_one_example():
+    x = cr.ones(4, 3, requires_grad=True)
+    found = re.findall(r"vmap: (\w+) \w+ +(\S+) float32", str(cr.graph(cr.vmap(cr.sum)(x))))
+    assert found == [("all", "4"), ("one", "3")]
+
+
 def test_a_compiled_call_is_one_box():
     w = cr.ones(2, requires_grad=True)
 
@@ -414,6 +420,13 @@ def test_names_of_the_user_are_escaped_in_all_formats(tmp_path):
             ["dot", "-Tsvg"], input=graph.to_dot(), capture_output=True, text=True, check=True
         )
         assert "&lt;script&gt;" in run.stdout
+
+
+def test_names_of_modules_are_escaped():
+    net = cr.nn.Sequential(cr.nn.Linear(3, 2), cr.nn.Linear(2, 1))
+    graph = cr.graph(net(cr.ones(1, 3)), names={NASTY: net})
+    ElementTree.fromstring(graph.to_svg())
+    assert "<script>alert" not in graph.to_svg() + graph.to_mermaid()
 
 
 def test_dot_and_mermaid_have_the_same_edges():
