@@ -169,6 +169,15 @@ def test_a_leaf_that_was_written_to_raises():
         cr.derivation(y, x)
 
 
+def test_values_are_those_that_were_recorded():
+    x = leaf(3)
+    y = (x * x).sum()
+    wanted = 2 * x.detach().numpy()
+    x.data = cr.zeros(3, dtype=cr.float64)  # recorded operations keep the old memory
+    np.testing.assert_allclose(cr.autograd_grad(y, x, retain_graph=True)[0], wanted)
+    np.testing.assert_allclose(cr.derivation(y, x).value, wanted)
+
+
 def test_errors_name_the_mend():
     x = leaf(3)
     y = (x * x).sum()

@@ -17,7 +17,8 @@ import pytest
 import chainrule as cr
 from chainrule.visualization import layer_order
 from chainrule.visualization.condensing import MAX_BOXES
-from chainrule.visualization.layered_layout import Box, Link, crossings, place
+from chainrule.visualization.layer_order import crossings
+from chainrule.visualization.layered_layout import Box, Link, place
 from chainrule.visualization.stretches import MIN_REPETITIONS
 from chainrule.visualization.svg_drawing import width_of
 
@@ -126,6 +127,12 @@ def test_every_kind_of_history_is_drawn(make):
     assert graph.operations == len(boxes(graph)) - 1 - boxes(graph).count("constant")
     assert "unknown" not in str(graph)
     assert len(str(graph).splitlines()) >= 1 + graph.operations
+
+
+def test_shapes_under_vmap_are_those_of_one_example():
+    x = cr.ones(4, 3, requires_grad=True)
+    found = re.findall(r"vmap: (\w+) \w+ +(\S+) float32", str(cr.graph(cr.vmap(cr.sum)(x))))
+    assert found == [("all", "4"), ("one", "3")]
 
 
 def test_a_compiled_call_is_one_box():
@@ -369,12 +376,11 @@ def test_libraries_find_an_order_with_few_crossings(library):
         pytest.skip("Graphviz is not installed")
     order = {"igraph": layer_order._order_by_igraph, "dot": layer_order._order_by_dot}[library]
     layers, edges = [[0, 1, 2], [3, 4, 5]], [(0, 5), (1, 4), (2, 3)]
-    links = [Link(*edge) for edge in edges]
-    assert crossings(layers, links) == 3
+    assert crossings(layers, edges) == 3
     found = order(layers, edges)
     assert found is not None
     assert [sorted(layer) for layer in found] == layers
-    assert crossings(found, links) == 0
+    assert crossings(found, edges) == 0
 
 
 def test_pictures_need_no_library(monkeypatch):
@@ -414,6 +420,13 @@ def test_names_of_the_user_are_escaped_in_all_formats(tmp_path):
             ["dot", "-Tsvg"], input=graph.to_dot(), capture_output=True, text=True, check=True
         )
         assert "&lt;script&gt;" in run.stdout
+
+
+def test_names_of_modules_are_escaped():
+    net = cr.nn.Sequential(cr.nn.Linear(3, 2), cr.nn.Linear(2, 1))
+    graph = cr.graph(net(cr.ones(1, 3)), names={NASTY: net})
+    ElementTree.fromstring(graph.to_svg())
+    assert "<script>alert" not in graph.to_svg() + graph.to_mermaid()
 
 
 def test_dot_and_mermaid_have_the_same_edges():

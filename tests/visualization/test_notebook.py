@@ -147,7 +147,7 @@ def test_arrays_of_more_dimensions_are_split(output_ndim, shape):
     assert text.startswith(f"{shape[0]} × {shape[1]}")
 
 
-@pytest.mark.parametrize("length", [96, 97])
+@pytest.mark.parametrize("length", [96, 97, 300])
 def test_large_matrices_keep_their_strongest_elements(length):
     matrix = np.zeros((length, 2))
     matrix[50, 1] = -3.0

@@ -85,6 +85,19 @@ def test_the_saving_of_a_checkpoint_is_what_it_saves(count):
     assert f"cr.checkpoint around {row.name} would keep" in str(plain)
 
 
+def smooth(x):
+    return x.exp().tanh().sin()
+
+
+def test_operands_that_nothing_else_keeps_are_counted():
+    x = cr.ones(100, requires_grad=True)
+    plain = cr.saved_report(smooth(x + 1).sum())
+    (row,) = [row for row in plain.checkpoints if row.name == "smooth()"]
+    kept = kept_by(lambda: cr.checkpoint(smooth)(x + 1).sum())  # the sum, which add does not keep
+    assert (plain.nbytes, kept) == (800, 400)
+    assert plain.nbytes - row.nbytes == kept
+
+
 def test_modules_are_candidates_for_checkpoints():
     net = cr.nn.Sequential(
         *[cr.nn.Sequential(cr.nn.Linear(8, 8), cr.nn.Tanh(), cr.nn.Linear(8, 8)) for _ in range(3)]

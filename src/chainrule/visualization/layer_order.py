@@ -1,9 +1,10 @@
-"""Order of boxes within layers, by python-igraph or Graphviz where one of them is installed."""
+"""Order of boxes within layers: its crossings, and orders by python-igraph or Graphviz."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -12,19 +13,52 @@ _MAX_BOXES_OF_DOT = 1500
 _SECONDS = 10.0
 
 Layers = list[list[int]]
+Edges = Sequence[tuple[int, int]]
 
 
-def order_by_library(
-    layers: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]
-) -> Layers | None:
+def crossings(layers: Sequence[Sequence[int]], edges: Edges) -> int:
+    """Return how many pairs of edges between neighbouring layers cross."""
+    rank = {i: k for layer in layers for k, i in enumerate(layer)}
+    level = {i: k for k, layer in enumerate(layers) for i in layer}
+    found: dict[int, list[tuple[int, int]]] = {}
+    for tail, head in edges:
+        found.setdefault(level[tail], []).append((rank[tail], rank[head]))
+    count = 0
+    for pairs in found.values():
+        heads: list[int] = []
+        for _, head in sorted(pairs):
+            count += len(heads) - bisect_right(heads, head)
+            insort(heads, head)
+    return count
+
+
+def depth_first(count: int, edges: Edges) -> list[int]:
+    """Return the boxes in the order in which edges lead to them, depth first."""
+    heads: list[list[int]] = [[] for _ in range(count)]
+    for tail, head in edges:
+        heads[tail].append(head)
+    seen, order = [False] * count, []
+    for start in range(count):
+        stack = [start]
+        while stack:
+            i = stack.pop()
+            if not seen[i]:
+                seen[i] = True
+                order.append(i)
+                stack += reversed(heads[i])
+    return order
+
+
+# --- libraries ------------------------------------------------------------------------------------
+
+
+def order_by_library(layers: Sequence[Sequence[int]], edges: Edges) -> Layers | None:
     """Return the boxes of each layer in an order with few crossings; None without a library."""
     found = _order_by_igraph(layers, edges)
     return _order_by_dot(layers, edges) if found is None else found
 
 
-def _order_by_igraph(
-    layers: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]
-) -> Layers | None:
+def _order_by_igraph(layers: Sequence[Sequence[int]], edges: Edges) -> Layers | None:
     try:
         igraph: Any = import_module("igraph")
     except ImportError:
@@ -36,9 +70,7 @@ def _order_by_igraph(
     return [sorted(layer, key=lambda i: layout[i][0]) for layer in layers]
 
 
-def _order_by_dot(
-    layers: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]
-) -> Layers | None:
+def _order_by_dot(layers: Sequence[Sequence[int]], edges: Edges) -> Layers | None:
     program = shutil.which("dot")
     if program is None or sum(map(len, layers)) > _MAX_BOXES_OF_DOT:
         return None

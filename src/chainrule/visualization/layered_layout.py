@@ -8,13 +8,12 @@ pooling neighbours (Barlow et al., Statistical Inference under Order Restriction
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 
-from chainrule.visualization.layer_order import order_by_library
+from chainrule.visualization.layer_order import crossings, depth_first, order_by_library
 
 GAP_X, GAP_Y = 26.0, 34.0
 """Distances between boxes of a layer, and between layers."""
@@ -65,12 +64,13 @@ def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
         weight = 1.0 if link.tail in has_input or placed[link.tail].end else _LEAF_WEIGHT
         above[link.head].append((link.tail, shift, weight))
         below[link.tail].append((link.head, -shift, weight))
-    for i in _depth_first(len(placed), below):
+    edges = [(link.tail, link.head) for link in segments]
+    for i in depth_first(len(placed), edges):
         layers[placed[i].layer].append(i)
     for layer in layers:
         _spread(layer, [0.0] * len(layer), placed)
     sweeps = _SWEEPS if len(placed) < 3000 else 4
-    best = [list(layer) for layer in layers], crossings(layers, segments)
+    best = [list(layer) for layer in layers], crossings(layers, edges)
     for _ in range(sweeps):
         for direction, near in ((layers, above), (layers[::-1], below)):
             for layer in direction:
@@ -78,11 +78,11 @@ def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
                 layer.sort(key=wanted.__getitem__)
                 _spread(layer, [wanted[i] for i in layer], placed)
             found = [list(layer) for layer in layers]
-            best = min(best, (found, crossings(found, segments)), key=_LAST)
+            best = min(best, (found, crossings(found, edges)), key=_LAST)
     if best[1]:
-        ordered = order_by_library(layers, [(link.tail, link.head) for link in segments])
+        ordered = order_by_library(layers, edges)
         if ordered is not None:
-            best = min(best, (ordered, crossings(ordered, segments)), key=_LAST)
+            best = min(best, (ordered, crossings(ordered, edges)), key=_LAST)
     layers = best[0]
     for layer in layers:
         _spread(layer, [placed[i].x for i in layer], placed)
@@ -100,22 +100,6 @@ _Near = tuple[int, float, float]
 """A box at the other end of a link, where the centre is wanted relative to its, and the weight."""
 
 _LAST = itemgetter(-1)
-
-
-def crossings(layers: Sequence[Sequence[int]], links: Sequence[Link]) -> int:
-    """Return how many pairs of links between neighbouring layers cross."""
-    rank = {i: k for layer in layers for k, i in enumerate(layer)}
-    level = {i: k for k, layer in enumerate(layers) for i in layer}
-    found: dict[int, list[tuple[int, int]]] = {}
-    for link in links:
-        found.setdefault(level[link.tail], []).append((rank[link.tail], rank[link.head]))
-    count = 0
-    for pairs in found.values():
-        heads: list[int] = []
-        for _, head in sorted(pairs):
-            count += len(heads) - bisect_right(heads, head)
-            insort(heads, head)
-    return count
 
 
 def _mean(i: int, near: list[list[_Near]], placed: Sequence[Box]) -> float:
@@ -170,29 +154,10 @@ def _with_dummies(
                 placed.append(Box(2.0, 0.0, layer=layer))
         path = [link.tail, *chain, link.head]
         for tail, head in pairwise(path):
-            segments.append(
-                Link(
-                    tail,
-                    head,
-                    link.tail_offset if tail == link.tail else 0.0,
-                    link.head_offset if head == link.head else 0.0,
-                )
-            )
+            start = link.tail_offset if tail == link.tail else 0.0
+            segments.append(Link(tail, head, start, link.head_offset if head == link.head else 0.0))
         chains.append(chain)
     return placed, chains, segments
-
-
-def _depth_first(count: int, below: list[list[_Near]]) -> list[int]:
-    seen, order = [False] * count, []
-    for start in range(count):
-        stack = [start]
-        while stack:
-            i = stack.pop()
-            if not seen[i]:
-                seen[i] = True
-                order.append(i)
-                stack += [j for j, _, _ in reversed(below[i])]
-    return order
 
 
 def _spread(
