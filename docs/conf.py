@@ -20,9 +20,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "site_extension",
+    "cell_outputs",  # wraps the long messages that cells print
 ]
-if (Path(__file__).parent / "cell_outputs.py").exists():
-    extensions.append("cell_outputs")  # wraps the long messages that cells print
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 templates_path: list[str] = []
 default_role = "literal"

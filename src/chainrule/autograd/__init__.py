@@ -21,11 +21,11 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.remarks import show_warnings_at_the_users_line
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.warning_lines import install as _show_warnings_at_the_users_line
 from chainrule.missing_names import missing
 
-_show_warnings_at_the_users_line()
+show_warnings_at_the_users_line()
 
 __all__ = [
     "Function",

@@ -482,22 +482,3 @@ def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> 
                 "output. The inputs that are modified inplace must all be outputs of the function."
             )
         check_writable(dirty, "mark_dirty")
-
-
-def warn_of_hidden_tensors(function: str, container: Any) -> None:
-    """Warn if a container argument holds tensors that require grad, which get no gradient."""
-    if _hides_tensors(container):
-        warnings.warn(
-            f"{function} got a {type(container).__name__} with tensors that require grad. Only "
-            "direct tensor arguments are tracked: no gradient will flow to these",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _hides_tensors(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value.requires_grad
-    if isinstance(value, dict):
-        return any(map(_hides_tensors, value.values()))
-    return isinstance(value, list | tuple) and any(map(_hides_tensors, value))

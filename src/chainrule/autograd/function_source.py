@@ -12,6 +12,7 @@ import keyword
 import linecache
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from chainrule.autograd.function_node import (
     contains,
     output_meta,
     record_unseen_writes,
-    warn_of_hidden_tensors,
 )
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, UNRECORDED
@@ -345,7 +345,7 @@ def _inspect_arguments(
             edge = value._node if value._view is None else current_node(value)
             meta = value._array.shape, value._array.dtype
         elif value.__class__ not in _PLAIN and isinstance(value, _CONTAINERS):
-            warn_of_hidden_tensors(function.name, value)
+            _warn_of_hidden_tensors(function.name, value)
         edges.append(edge)
         metas.append(meta)
     return tuple(edges), tuple(metas)
@@ -393,3 +393,22 @@ _GLOBALS: dict[str, Any] = {
     "set_modes": MODES.set,
     "write_log": write_log,
 }
+
+
+def _warn_of_hidden_tensors(function: str, container: Any) -> None:
+    """Warn if a container argument holds tensors that require grad, which get no gradient."""
+    if _hides_tensors(container):
+        warnings.warn(
+            f"{function} got a {type(container).__name__} with tensors that require grad. Only "
+            "direct tensor arguments are tracked: no gradient will flow to these",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _hides_tensors(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    if isinstance(value, dict):
+        return any(map(_hides_tensors, value.values()))
+    return isinstance(value, list | tuple) and any(map(_hides_tensors, value))

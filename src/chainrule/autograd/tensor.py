@@ -468,8 +468,7 @@ class Tensor(TensorMethods):
         return id(self)
 
     def _repr_html_(self) -> str:
-        module: Any = import_module("chainrule.visualization.notebook")  # an upper layer
-        html: str = module.tensor_html(self)
+        html: str = import_module("chainrule.visualization.notebook").tensor_html(self)
         return html
 
     def __repr__(self) -> str:
