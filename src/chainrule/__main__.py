@@ -97,16 +97,21 @@ def train(network: Network, training: TensorDataset, held_out: TensorDataset) ->
     optimizer = Adam(network.parameters())
     schedule = OneCycleLR(optimizer, LEARNING_RATE, epochs=EPOCHS, steps_per_epoch=len(batches))
     history = History([], [], [])
+
+    @cr.compile(verify=True)  # some of the calls are compared with eager ones
+    def step(images: Tensor, labels: Tensor) -> Tensor:
+        loss = F.cross_entropy(network(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
     for epoch in range(1, EPOCHS + 1):
         network.train()
         total = 0.0
         for images, labels in progress(batches, f"epoch {epoch:2}"):
-            loss = F.cross_entropy(network(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            total += step(images, labels).item()
             schedule.step()
-            total += loss.item()
         loss, right = evaluate(network, held_out)
         history.training.append(total / len(batches))
         history.held_out.append(loss.item())
