@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd.warning_lines import install
+from chainrule.autograd.location import show_warnings_at_the_users_line
 
 PROGRAM = """
 import numpy as np
@@ -114,5 +114,5 @@ def test_other_warnings_are_shown_as_they_are() -> None:
 
 def test_it_is_installed_once() -> None:
     before: Any = vars(warnings)["_showwarnmsg"]
-    install()
+    show_warnings_at_the_users_line()
     assert vars(warnings)["_showwarnmsg"] is before

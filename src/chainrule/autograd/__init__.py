@@ -22,10 +22,7 @@ from chainrule.autograd.modes import (
 )
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.warning_lines import install as _show_warnings_at_the_users_line
 from chainrule.missing_names import missing
-
-_show_warnings_at_the_users_line()
 
 __all__ = [
     "Function",
