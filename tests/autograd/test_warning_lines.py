@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd.remarks import show_warnings_at_the_users_line
+from chainrule.autograd.location import show_warnings_at_the_users_line
 
 PROGRAM = """
 import numpy as np

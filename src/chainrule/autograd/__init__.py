@@ -21,11 +21,8 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.remarks import show_warnings_at_the_users_line
 from chainrule.autograd.tensor import Tensor
 from chainrule.missing_names import missing
-
-show_warnings_at_the_users_line()
 
 __all__ = [
     "Function",

@@ -160,13 +160,9 @@ class Context:
     _constant: tuple[Any, ...]
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise: forward has set no such attribute."""
-        raise AttributeError(
-            f"ctx has no attribute {name!r}: forward sets it, ctx.{name} = ..., or saves a tensor "
-            f"with ctx.save_for_backward({name}={name}), which backward reads as "
-            f"ctx.saved_variables.{name}"
-        )
+    if TYPE_CHECKING:  # a class that has it reads all of its attributes more slowly
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def needs_input_grad(self) -> Needs:
@@ -335,3 +331,14 @@ def _origin(
 
 def _contains(values: Sequence[Any], tensor: Tensor) -> bool:
     return any(value is tensor for value in values)
+
+
+def explain_attribute(error: Exception) -> None:
+    """Add a mend to an error of backward that has read what forward has not set."""
+    name = getattr(error, "name", None)
+    if name and isinstance(error, AttributeError) and isinstance(error.obj, Context):
+        error.args = (
+            f"ctx has no attribute {name!r}: forward sets it, ctx.{name} = ..., or saves a tensor "
+            f"with ctx.save_for_backward({name}={name}), which backward reads as "
+            f"ctx.saved_variables.{name}",
+        )

@@ -1,12 +1,17 @@
-"""Help texts of custom functions: the doc of forward, and which arguments have gradients."""
+"""Help for users of custom functions: their docs, and hints about outputs and gradients."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.location import user_stack_level
 
 
 def help_text(
@@ -87,3 +92,34 @@ def _returned(body: Sequence[ast.stmt]) -> Iterator[ast.expr | None]:
             for field in ("body", "orelse", "finalbody", "handlers", "cases"):
                 for each in getattr(statement, field, ()):
                     yield from _returned([each] if isinstance(each, ast.stmt) else each.body)
+
+
+# --- hints ----------------------------------------------------------------------------------------
+
+
+def warn_of_lost_outputs(name: str, outputs: Sequence[Any]) -> None:
+    """Warn of an output that is an array, or nothing, where inputs require grad."""
+    for index, output in enumerate(outputs):
+        is_array = isinstance(output, np.ndarray | np.floating | np.complexfloating)
+        if (is_array and output.dtype.kind in "fc") or (output is None and len(outputs) == 1):
+            kind = type(output).__name__
+            mend = "cr.tensor(...) of it" if is_array else "the result: is there a return statement"
+            warnings.warn(
+                f"{name}: forward returned {kind} as output {index}, to which no gradient "
+                f"flows, though an input requires grad: return {mend}{'' if is_array else '?'}",
+                UserWarning,
+                stacklevel=user_stack_level(),
+            )
+
+
+def packed_text(name: str, rule: Any, count: int | None, outputs: int) -> str:
+    """Return what a backward with fewer parameters than outputs gets, "" for all others."""
+    if rule is None or count is None or count >= outputs:
+        return ""
+    names = list(inspect.signature(rule).parameters)
+    *before, last = names[: count + 1]
+    each = [f"{last}{i}" for i in range(outputs - count + 1)]
+    return (
+        f". {name} has {outputs} outputs, and {last!r} is a tuple of the gradients of the last "
+        f"{len(each)}: write backward({', '.join(before + each)})"
+    )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from chainrule.autograd.context import NOTHING, Context, for_edges, saved_late_error, seal_saved
+from chainrule.autograd.context import (
+    NOTHING,
+    Context,
+    explain_attribute,
+    for_edges,
+    saved_late_error,
+    seal_saved,
+)
+from chainrule.autograd.function_help import packed_text, warn_of_lost_outputs
 from chainrule.autograd.inplace import check_writable, rebase
-from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
@@ -104,7 +107,11 @@ class FunctionNode(Node):
             gradient = _new(Tensor)  # `make` inline
             gradient._array = g
             gradient._node = gradient._grad = gradient._view = None
-            result = backward(ctx, gradient)
+            try:
+                result = backward(ctx, gradient)
+            except AttributeError as error:
+                explain_attribute(error)
+                raise
         cotangents = self.function.cotangents(self, result, run, g)
         if ctx._saved is not NOTHING:
             if ctx._node is None and ctx._unsealed:
@@ -134,6 +141,7 @@ class FunctionNode(Node):
         except (AttributeError, TypeError) as error:
             if packed := self._packed_text():
                 error.add_note(packed[2:])
+            explain_attribute(error)
             raise
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
@@ -252,17 +260,9 @@ class FunctionNode(Node):
         return [None if edge is None else next(following) for edge in edges]
 
     def _packed_text(self) -> str:
-        """Return what a backward with fewer parameters than outputs gets, for errors of it."""
-        rule, count = self.function.backward_rule, self.function.max_positional_grads
-        if rule is None or count is None or count >= len(self.outputs):
-            return ""
-        names = list(inspect.signature(rule).parameters)
-        *before, last = names[: count + 1]
-        each = [f"{last}{i}" for i in range(len(self.outputs) - count + 1)]
-        return (
-            f". {self.function.name} has {len(self.outputs)} outputs, and {last!r} is a tuple of "
-            f"the gradients of the last {len(each)}: write backward({', '.join(before + each)})"
-        )
+        function = self.function
+        count, rule = function.max_positional_grads, function.backward_rule
+        return packed_text(function.name, rule, count, len(self.outputs))
 
     def _check_shape(
         self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool
@@ -348,7 +348,7 @@ def attach_outputs(
         if outputs.__class__ is Tensor:
             node.single = output_meta(outputs)
         else:
-            _warn_of_lost_outputs(node.function, raw)
+            warn_of_lost_outputs(node.function.name, raw)
             node.outputs = tuple([output_meta(output) for output in raw])
         if ctx._unsealed:
             seal_saved(ctx, node, values, raw)
@@ -368,21 +368,6 @@ def attach_outputs(
         make_named: Any = type(outputs)
         return make_named(*results)
     return results if isinstance(outputs, list) else tuple(results)
-
-
-def _warn_of_lost_outputs(function: AutogradFunction, outputs: Sequence[Any]) -> None:
-    """Warn of an output that is an array, or nothing, where inputs require grad."""
-    for index, output in enumerate(outputs):
-        is_array = isinstance(output, ndarray | np.floating | np.complexfloating)
-        if (is_array and output.dtype.kind in "fc") or (output is None and len(outputs) == 1):
-            kind = type(output).__name__
-            mend = "cr.tensor(...) of it" if is_array else "the result: is there a return statement"
-            warnings.warn(
-                f"{function.name}: forward returned {kind} as output {index}, to which no gradient "
-                f"flows, though an input requires grad: return {mend}{'' if is_array else '?'}",
-                UserWarning,
-                stacklevel=user_stack_level(),
-            )
 
 
 def _attach_repeated(

@@ -1,15 +1,14 @@
-"""Remarks: what runs slower than its form promises; and warnings of NumPy, at the user's line."""
+"""Remarks: what runs slower than its form promises, told once or refused under `strict=True`."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from chainrule.autograd.location import INTERNAL, own_frame, user_function, user_stack_level
+from chainrule.autograd.location import user_function, user_stack_level
 from chainrule.errors import PerformanceWarning
 
 
@@ -61,49 +60,3 @@ def tell(remark: Remark, known: Told) -> None:
     except BaseException:
         del known[remark.operation]
         raise
-
-
-# --- floating-point warnings ----------------------------------------------------------------------
-#
-# NumPy warns from C, at the Python line that called it, which is one of the package. `np.errstate`
-# at each operation would cost half of its time, and a recorded position nothing could use. So the
-# hook of Python's `warnings` module that shows a warning issues it again, at the line of the user's
-# own code: a warning costs that, and an operation without one nothing.
-
-_HOOK = "_showwarnmsg"  # the C code of `warnings` looks it up by this name
-
-
-def show_warnings_at_the_users_line() -> None:
-    """Show floating-point warnings at the user's line from now on; once is enough."""
-    show = getattr(warnings, _HOOK, None)
-    if show is not None and not hasattr(show, "shows_for_chainrule"):
-        setattr(warnings, _HOOK, _at_the_users_line(show))
-
-
-def _at_the_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
-    def show_at_the_users_line(message: Any) -> None:
-        frame = sys._getframe(1)
-        own = None
-        if message.category is RuntimeWarning and INTERNAL[message.filename]:
-            own = own_frame(frame)
-        if own is None or INTERNAL[own.f_code.co_filename]:
-            show(message)
-            return
-        text = str(message.message)
-        # Other lines of the user must not count as told because this line of ours is.
-        registry = frame.f_globals.get("__warningregistry__", {})
-        for line in (message.lineno, 0):
-            registry.pop((text, RuntimeWarning, line), None)
-        getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
-        warnings.warn_explicit(
-            text,
-            RuntimeWarning,
-            own.f_code.co_filename,
-            own.f_lineno,
-            own.f_globals.get("__name__"),
-            own.f_globals.setdefault("__warningregistry__", {}),
-        )
-
-    marked: Any = show_at_the_users_line
-    marked.shows_for_chainrule = True
-    return show_at_the_users_line
