@@ -123,6 +123,13 @@ def recompiled():
     return cr.why(scaled)
 
 
+def recompiled_for_values():
+    part = cr.compile(lambda x, n: x[:n])
+    part(cr.ones(5), 2)
+    part(cr.ones(5), 3)
+    return cr.why(part)
+
+
 def recompiled_for_shapes():
     total = cr.compile(lambda x: x.sum())
     total(cr.ones(2))
@@ -231,7 +238,7 @@ ASKED = {
     f"{GITHUB}jax-ml/jax/issues/475": (nan_gradient, ["1 nan of 1", "detect_anomaly()"]),
     f"{GITHUB}jax-ml/jax/issues/4274": (
         recompiled,
-        ["traced 2 times", "rate is 0.25, was 0.5", "passed as a tensor"],
+        ["traced 2 times", "rate is any float, was 0.5", "serves all values of the number"],
     ),
     f"{GITHUB}jax-ml/jax/issues/7155": (
         recompiled_for_shapes,
@@ -575,6 +582,7 @@ OWN = {
     numpy_by_choice: ['backend="numpy"', "NumPy calls"],
     not_called: ["has not been called yet"],
     eager_within_anomaly_mode: ["runs eagerly here", "detect_anomaly()"],
+    recompiled_for_values: ["traced 2 times", "n is 3, was 2", "where the value is read"],
     plain_function: ["function leaf is plain Python", "cr.compile"],
     infinite_gradient: ["1 infinities", "detect_anomaly(infinity=True)"],
     recording_is_off: ["created without requires_grad", "switched off right here"],

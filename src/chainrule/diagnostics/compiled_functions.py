@@ -53,11 +53,14 @@ def _traces(compiled: Compiled) -> str:
         for key, text in found[-1].items()
         if found[-2].get(key) != text
     )
-    mend = (
-        "A Python number that changes at each call is better passed as a tensor."
-        if number
-        else "Each new shape or dtype takes a trace: pad to few shapes, or keep the dtype."
-    )
+    mend = "Each new shape or dtype takes a trace: pad to few shapes, or keep the dtype."
+    if number:
+        mend = (
+            "A program serves all values of a number that is used in arithmetic alone; where the "
+            "value is read, as by int() or an index, pass a tensor, or few values."
+        )
+    elif any(text.startswith("any ") for text in found[-1].values()):
+        mend = "This program serves all values of the number: all is well."
     return f"has been traced {len(found)} times, the last time because {changes}. {mend}"
 
 

@@ -248,6 +248,17 @@ def test_a_tuple_that_the_function_replaces_has_plain_numbers() -> None:
         assert [*map(type, options["pair"])] == [float, int]
 
 
+def test_a_number_that_is_gone() -> None:
+    options: dict[str, Any] = {"rate": 0.5, "list": [0.5, 0.5]}
+    compiled = cr.compile(lambda x: x * options.get("rate", 2.0) * sum(options["list"]))
+    for change in ({"rate": 0.25}, {"list": [0.25, 0.5]}, {"rate": 0.125}, {"list": [0.125]}):
+        options.update(change)
+        wanted = options["rate"] * sum(options["list"])
+        assert compiled(cr.ones(1)).item() == wanted
+    del options["rate"]
+    assert compiled(cr.ones(1)).item() == 0.25
+
+
 def test_other_threads_find_a_number_during_a_trace() -> None:
     options = {"rate": 0.5}
     found = []

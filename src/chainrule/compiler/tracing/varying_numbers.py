@@ -47,9 +47,12 @@ class Place(NamedTuple):
         return id(self.scope), self.path
 
     def read(self, args: Any, kwargs: Any) -> Any:
-        """Return the number that is there now; raise if there is nothing."""
+        """Return the number that is there now, None if there is nothing."""
         scope = (args, kwargs) if self.scope is None else self.scope
-        return eval(f"scope{self.path}", {"scope": scope})
+        try:
+            return eval(f"scope{self.path}", {"scope": scope})
+        except Exception:  # of a property of the user, for example
+            return None
 
 
 class Check(NamedTuple):
@@ -377,10 +380,7 @@ def changed_places(numbers: list[tuple[Place, Any]], args: Any, kwargs: Any) -> 
     """Return the places at which there is another number of the same type now."""
     found = []
     for place, before in numbers:
-        try:
-            now = place.read(args, kwargs)
-        except Exception:  # of a property of the user, for example
-            continue
+        now = place.read(args, kwargs)
         if type(now) is type(before) and not same_constant(now, before):
             found.append(place)
     return found
