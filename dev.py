@@ -204,10 +204,11 @@ def build(options):
 
 
 def check_contents(wheel, sdist):
-    """Fail if the wheel has more than the package, or the sdist less than the repository."""
+    """Fail if the wheel has more than package and plugin, or the sdist less than the repository."""
     with zipfile.ZipFile(str(wheel)) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
-    strays = [top for top in tops if top != "chainrule" and not top.endswith(".dist-info")]
+    own = ("chainrule", "pytest_chainrule.py")
+    strays = [top for top in tops if top not in own and not top.endswith(".dist-info")]
     if strays:
         raise Failure(f"{wheel.name} contains {', '.join(strays)} besides the package.")
     with tarfile.open(str(sdist)) as archive:
