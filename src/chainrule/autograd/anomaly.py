@@ -332,8 +332,9 @@ def _where_in(state: Anomaly, node: Any, g: Any, position: int, place: Place) ->
     saved = [(n, a) for n, origin, a in pairs if origin is not None and hasattr(a, "dtype")]
     found = {n: item_of(a, place) for n, a in saved if has_numbers(a)}
     values |= {name: value for name, value in found.items() if value is not None}
-    if "exponent" in (node.settings or {}):
-        values["exponent"] = node.settings["exponent"]  # type: ignore[index]
+    settings = node.settings or {}
+    if "exponent" in settings:
+        values["exponent"] = settings["exponent"]
     arriving = None if g.__class__ is dict else item_of(_array_of(g), place)
     parts = [shown(values)] if shown(values) else []
     if "out" in values:

@@ -23,7 +23,7 @@ from chainrule.autograd.location import (
     user_stack_level,
 )
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import Node, endpoint
+from chainrule.autograd.node import Node, endpoint, reachable
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 
@@ -56,20 +56,11 @@ def is_differentiated(tensor: Tensor) -> bool:
         running = running.outer
     if not sources or not is_grad_enabled():
         return False
+    edge = current_node(tensor)
+    if edge is None:
+        return False
     earliest = min(node.seq for node in sources)
-    seen: set[Node] = set()
-    stack = [current_node(tensor)]
-    while stack:
-        edge = stack.pop()
-        if edge is None:
-            continue
-        node = endpoint(edge)[0]
-        if node in sources:
-            return True
-        if node.seq >= earliest and node not in seen:
-            seen.add(node)
-            stack.extend(node.edges)
-    return False
+    return not sources.isdisjoint(reachable([endpoint(edge)[0]], earliest))
 
 
 def check_number(tensor: Tensor) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from chainrule.autograd.modes import current_modes, enable_grad, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint
-from chainrule.autograd.reverse import reachable
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, reachable
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node

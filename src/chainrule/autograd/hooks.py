@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint, hooks_of
+from chainrule.autograd.node import AccumulateGrad, Node, hooks_of, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
@@ -58,12 +58,6 @@ def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
 
 def remember_failure(roots: list[Node], error: InPlaceError) -> None:
     """Keep the error of a failed pass: a second one raises it, not that values were freed."""
-    seen, stack = set(roots), list(roots)
-    while stack:
-        node = stack.pop()
+    for node in reachable(roots):
         if isinstance(node, PrimitiveNode) and node.saved is None:
             hooks_of(node).failure = error.with_traceback(None)
-        for edge in node.edges:
-            if edge is not None and (child := endpoint(edge)[0]) not in seen:
-                seen.add(child)
-                stack.append(child)

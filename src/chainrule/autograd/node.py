@@ -9,7 +9,7 @@ a node, or to a `NodeOutput` of a node with several outputs.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -180,6 +180,19 @@ def _endpoint(edge: NodeOutput | None) -> tuple[Node | None, int]:
 def endpoint(edge: Edge) -> tuple[Node, int]:
     """Return the node and the output index that an edge leads to."""
     return (edge.node, edge.index) if type(edge) is NodeOutput else (edge, 0)
+
+
+def reachable(roots: Iterable[Node], earliest: int = 0) -> set[Node]:
+    """Return the nodes that the roots lead to, and the roots, numbered `earliest` or later."""
+    reached = {node for node in roots if node.seq >= earliest}
+    stack = list(reached)
+    while stack:
+        for edge in stack.pop().edges:
+            node: Any = edge.node if type(edge) is NodeOutput else edge
+            if node is not None and node not in reached and node.seq >= earliest:
+                reached.add(node)
+                stack.append(node)
+    return reached
 
 
 def hooks_of(node: Node) -> Hooks:

@@ -22,7 +22,15 @@ from chainrule.autograd.hooks import (
 )
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endpoint, made_at
+from chainrule.autograd.node import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    NodeOutput,
+    endpoint,
+    made_at,
+    reachable,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray
@@ -33,19 +41,6 @@ from chainrule.primitives.shaping import sum_to
 # --- reachability ---------------------------------------------------------------------------------
 
 _number = attrgetter("seq")
-
-
-def reachable(roots: Collection[Node], earliest: int) -> set[Node]:
-    """Return the nodes that the roots lead to, and the roots, numbered `earliest` or later."""
-    reached = {node for node in roots if node.seq >= earliest}
-    stack = list(reached)
-    while stack:
-        for edge in stack.pop().edges:
-            node: Any = edge.node if type(edge) is NodeOutput else edge
-            if node is not None and node not in reached and node.seq >= earliest:
-                reached.add(node)
-                stack.append(node)
-    return reached
 
 
 def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:

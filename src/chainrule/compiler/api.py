@@ -149,10 +149,10 @@ class Compiled:
 
     def _build(self, args: Any, kwargs: Any) -> Built:
         """Trace a call; numbers that are others than in the programs so far are left open."""
-        for entry in self._entries:
-            for place in changed_places(entry.numbers, args, kwargs):
-                if place.key not in self._constant:
-                    self._varying[place.key] = place
+        numbers = itertools.chain.from_iterable(entry.numbers for entry in self._entries)
+        for place in changed_places(numbers, args, kwargs):
+            if place.key not in self._constant:
+                self._varying[place.key] = place
         varying = [*self._varying.values()]
         built = build(self.function, args, kwargs, self.backend, self.strict, varying)
         for place, _ in built.numbers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -98,9 +97,15 @@ def build(
     `strict`, remarks are errors. Numbers at the places `varying` are left open, if the function
     allows it.
     """
-    loops: list[Remark] = []  # over the examples of a vmap
-    variables: dict[ContextVar[Any], Any] = {REMARKS: loops, STRICT: strict or STRICT.get()}
-    built = call_with(variables, _build, function, args, kwargs, backend, varying)
+    for places in (varying, ()) if varying else ((),):
+        loops: list[Remark] = []  # over the examples of a vmap
+        variables: dict[ContextVar[Any], Any] = {REMARKS: loops, STRICT: strict or STRICT.get()}
+        try:
+            built = call_with(variables, _build, function, args, kwargs, backend, places)
+            break
+        except (CompileError, TypeError, AttributeError):  # of what takes no open number
+            if not places:
+                raise
     if strict and built.remarks:
         more = len(built.remarks) - 1
         rest = f" (and {more} more remarks: without strict, profile() lists them)" if more else ""
@@ -110,19 +115,6 @@ def build(
 
 
 def _build(
-    function: Callable[..., Any],
-    args: Any,
-    kwargs: Any,
-    backend: str | None,
-    varying: Sequence[Place],
-) -> Built:
-    if varying:
-        with contextlib.suppress(CompileError, TypeError, AttributeError):  # of what is no number
-            return _build_once(function, args, kwargs, backend, varying)
-    return _build_once(function, args, kwargs, backend, ())
-
-
-def _build_once(
     function: Callable[..., Any],
     args: Any,
     kwargs: Any,

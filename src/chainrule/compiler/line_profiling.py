@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.location import INTERNAL, Location, is_installed
-from chainrule.autograd.node import AccumulateGrad, Node, RemovableHandle, endpoint
+from chainrule.autograd.node import AccumulateGrad, Node, RemovableHandle, reachable
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import ones_like
 
@@ -152,7 +152,7 @@ def _backward_times(result: Any) -> Iterator[tuple[_CodeLine, float]]:
         for _, leaf in pytree.leaves(result)
         if isinstance(leaf, Tensor) and leaf.grad_fn is not None
     ]
-    nodes = list(_nodes_before(outputs))
+    nodes = reachable([t.grad_fn for t in outputs if t.grad_fn is not None])
     leaves = [
         leaf
         for node in nodes
@@ -199,14 +199,3 @@ class _NodeClock:
             self.seconds[node] = time.perf_counter() - self._begin.at
 
         return [node.register_prehook(begin), node.register_hook(end)]
-
-
-def _nodes_before(outputs: list[Tensor]) -> Iterator[Node]:
-    seen: set[Node] = set()
-    stack = [t._edge for t in outputs]
-    while stack:
-        edge = stack.pop()
-        if edge is not None and (node := endpoint(edge)[0]) not in seen:
-            seen.add(node)
-            stack.extend(node.edges)
-            yield node

@@ -10,9 +10,8 @@ from chainrule.autograd.context import NOTHING
 from chainrule.autograd.function import AutogradFunction
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node, endpoint, made_at
+from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node, endpoint, made_at, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode, check_saved
-from chainrule.autograd.reverse import reachable
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import write_log
 from chainrule.backend import whole

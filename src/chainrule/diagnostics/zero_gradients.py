@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.modes import no_grad, run_in
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.reverse import BackwardPass, leading, reachable
+from chainrule.autograd.reverse import BackwardPass, leading
 from chainrule.backend import namespace, whole
 from chainrule.interrupts import errstate
 from chainrule.primitives import activations, elementwise, indexing, reductions, special

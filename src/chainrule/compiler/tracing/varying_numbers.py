@@ -376,14 +376,17 @@ _LONG_PATH = 100
 """Length in characters of a path to an argument from which the number there stays a constant."""
 
 
-def changed_places(numbers: list[tuple[Place, Any]], args: Any, kwargs: Any) -> list[Place]:
+def changed_places(numbers: Iterable[tuple[Place, Any]], args: Any, kwargs: Any) -> list[Place]:
     """Return the places at which there is another number of the same type now."""
-    found = []
+    now: dict[tuple[int, str], Any] = {}
+    found = {}
     for place, before in numbers:
-        now = place.read(args, kwargs)
-        if type(now) is type(before) and not same_constant(now, before):
-            found.append(place)
-    return found
+        key = place.key
+        if key not in now:
+            now[key] = place.read(args, kwargs)
+        if type(now[key]) is type(before) and not same_constant(now[key], before):
+            found[key] = place
+    return [*found.values()]
 
 
 class Substitution:
