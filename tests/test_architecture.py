@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -87,9 +86,14 @@ def code_lines(module: Module) -> int:
     return len(lines)
 
 
-def imports(module: Module) -> Iterator[tuple[str, str | None]]:
-    """Yield (module, name) of each `from module import name`, (module, None) of each `import`."""
-    for node in ast.walk(module.tree):
+def imports(
+    module: Module, nodes: Iterable[ast.AST] | None = None
+) -> Iterator[tuple[str, str | None]]:
+    """Yield (module, name) of each `from module import name`, (module, None) of each `import`.
+
+    With `nodes`, those of the module that are among them.
+    """
+    for node in ast.walk(module.tree) if nodes is None else nodes:
         if isinstance(node, ast.Import):
             yield from [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -101,13 +105,18 @@ def imports(module: Module) -> Iterator[tuple[str, str | None]]:
             yield from [(source, alias.name) for alias in node.names]
 
 
-def importers(modules: Iterable[Module]) -> dict[str, set[str]]:
-    """Return, for the name of each module, the names of the modules that import it."""
+def importers(
+    modules: Iterable[Module], walk: Callable[[ast.AST], Iterable[ast.AST]] = ast.walk
+) -> dict[str, set[str]]:
+    """Return, for the name of each module, the names of the modules that import it.
+
+    `walk` yields the nodes of a module that count.
+    """
     modules = list(modules)
     known = {module.name for module in modules}
     found: dict[str, set[str]] = {name: set() for name in known}
     for module in modules:
-        for source, name in imports(module):
+        for source, name in imports(module, walk(module.tree)):
             target = f"{source}.{name}" if f"{source}.{name}" in known else source
             if target in known and target != module.name:
                 found[target].add(module.name)
@@ -277,8 +286,7 @@ def _imported_in_functions(module: Module, known: set[str]) -> set[str]:
     targets = set()
     for function in ast.walk(module.tree):
         if isinstance(function, ast.FunctionDef):
-            inner = Module(module.path, ast.unparse(function))
-            for source, name in imports(inner):
+            for source, name in imports(module, ast.walk(function)):
                 target = f"{source}.{name}" if f"{source}.{name}" in known else source
                 if target in known:
                     targets.add(target)
@@ -287,7 +295,7 @@ def _imported_in_functions(module: Module, known: set[str]) -> set[str]:
 
 def import_circles(modules: Iterable[Module]) -> list[str]:
     """Find circles of imports, those inside functions included, those for type checkers not."""
-    clients = importers([Module(m.path, _without_type_checking(m)) for m in modules])
+    clients = importers(modules, _walk_without_type_checking)
     waiting = {name: {c for c in found if c in clients} for name, found in clients.items()}
     while free := [name for name, found in waiting.items() if not found]:
         for name in free:  # nobody imports it, so it is on no circle
@@ -304,15 +312,12 @@ def import_circles(modules: Iterable[Module]) -> list[str]:
     ]
 
 
-def _without_type_checking(module: Module) -> str:
-    class Removal(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> Any:
-            self.generic_visit(node)
-            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-                return node.orelse or ast.Pass()
-            return node
-
-    return ast.unparse(Removal().visit(ast.parse(module.text)))
+def _walk_without_type_checking(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those in it, but for what stands under `if TYPE_CHECKING`."""
+    yield node
+    of_checkers = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    for child in node.orelse if of_checkers else ast.iter_child_nodes(node):
+        yield from _walk_without_type_checking(child)
 
 
 # --- the field's terms ----------------------------------------------------------------------------
