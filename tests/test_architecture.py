@@ -224,7 +224,7 @@ SHARED_BASENAMES = {
     "table": "the table of a package: of eager kernels, and of NumPy's functions",
     "trace": "traces: of a compiled function, and of the body of a loop",
     "views": "views: the engine's records of them, and the public functions that make them",
-    "windows": "window functions: PyTorch has them in torch and in torch.signal.windows",
+    "windows": "window functions: PyTorch has them in two places, too",
 }
 """File names that occur in several folders, and the one meaning that they have in all of them."""
 

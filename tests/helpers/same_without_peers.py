@@ -2,11 +2,13 @@
 
 CI runs the suite without the peers, and then with them. In the first run, `note` writes down the
 tests that passed and neither ran a compiled function, nor asked for a peer, nor started a process
-that might. In the second one, `leave_out` deselects them, unless their file names a peer.
+that might. In the second one, `leave_out` deselects them, unless their source names a peer, or
+something in their file that does.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -61,12 +63,41 @@ def leave_out(folder: Path, items: list[pytest.Item]) -> list[pytest.Item]:
     """Remove the tests that were noted, and return them."""
     files = folder.glob("*.txt")
     noted = {name for file in files for name in file.read_text(encoding="utf-8").splitlines()}
-    names_peer = re.compile(rf"\b({'|'.join(PEERS)})\b")
-    in_file: dict[Path, bool] = {}
+    of_peers: dict[Path, set[str]] = {}
     kept, left = [], []
     for item in items:
-        if item.path not in in_file:
-            in_file[item.path] = names_peer.search(item.path.read_text(encoding="utf-8")) is None
-        (left if in_file[item.path] and item.nodeid in noted else kept).append(item)
+        if item.path not in of_peers:
+            of_peers[item.path] = names_of_peers(item.path.read_text(encoding="utf-8"))
+        names = {getattr(item, "originalname", item.name), *getattr(item, "fixturenames", ())}
+        same = item.nodeid in noted and names.isdisjoint(of_peers[item.path])
+        (left if same else kept).append(item)
     items[:] = kept
     return left
+
+
+def names_of_peers(source: str) -> set[str]:
+    """Return the names of a module whose definitions name a peer, directly or through others."""
+    found = {*PEERS}
+    parts = {node: _names_in(node) for node in ast.parse(source).body}
+    defined = {node: _defined_by(node) for node in parts}
+    while more := [n for n in parts if parts[n] & found and not defined[n] <= found]:
+        for node in more:
+            found |= defined[node]
+    return found
+
+
+def _names_in(statement: ast.stmt) -> set[str]:
+    words = set(re.findall(r"\w+", ast.unparse(statement)))
+    return words.union(peer for peer in PEERS for word in words if word.startswith(peer))
+
+
+def _defined_by(statement: ast.stmt) -> set[str]:
+    """Return what a statement at the top of a module defines; a class defines its methods, too."""
+    if isinstance(statement, ast.FunctionDef):
+        return {statement.name}
+    if isinstance(statement, ast.ClassDef):
+        return {statement.name}.union(*map(_defined_by, statement.body))
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+    stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
+    return {name.id for name in stored if isinstance(name.ctx, ast.Store)}

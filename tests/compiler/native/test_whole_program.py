@@ -112,6 +112,41 @@ def test_products_of_all_orientations(shapes: Any) -> None:
     agree(gradients(product), numbers(*shapes[0]), numbers(*shapes[1], seed=1))
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_products_of_transposed_stacks(columns: int) -> None:
+    def product(a: Any, b: Any) -> Any:
+        return cr.tanh(a.mT @ b[..., :columns]).sum() + (cr.exp(a) * 0.1).sum()
+
+    agree(gradients(product), numbers(2, 5, 4), numbers(2, 5, 3, seed=1))
+
+
+VIEWS_OF_TABLES: dict[str, Callable[[Any], Any]] = {
+    "sliced": lambda table: table[:, 1:4],
+    "transposed": lambda table: table.transpose(1, 2),
+    "columns first": lambda table: table.transpose(0, 2),
+    "every other, from the end": lambda table: table.flip(0)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_TABLES)
+def test_steps_along_views(name: str) -> None:
+    view = VIEWS_OF_TABLES[name]
+
+    def by_index(table: Any) -> Any:
+        rows, total = view(table), 0.0
+        for i in range(len(rows) - 1, -1, -1):
+            total = cr.tanh(rows[i] * (i + 1)) + 0.5 * total
+        return total.sum()
+
+    def by_scan(table: Any) -> Any:
+        rows = view(table)
+        last, all_ = cr.scan(lambda h, row: (cr.sin(h + row), h * 2), rows[0], rows)
+        return last.sum() + all_.cos().sum()
+
+    for function in (by_index, by_scan):
+        agree(gradients(function), numbers(12, 5, 12))
+
+
 def test_parameters_are_updated() -> None:
     w = cr.tensor(numbers(4, 3), requires_grad=True)
     twin = w.detach().clone().requires_grad_()

@@ -139,9 +139,33 @@ def table(h: Any, xs: Any, rows: int = 12, columns: int = 11) -> Any:
     return cells[-1][-1]
 
 
+def moving(h: Any, xs: Any) -> Any:
+    """Take overlapping windows of a result, and of an argument in two axes."""
+    ys = cr.cos(xs)
+    for i in range(N - 3):
+        h = cr.tanh((ys[i : i + 3] * xs[i : i + 3, i % 4 : i % 4 + 1]).sum(0) + h @ W)
+    return h
+
+
+def tiles(h: Any, xs: Any) -> Any:
+    """Take windows that follow each other, forwards and backwards, and one that is cut short."""
+    for i in range(0, N, 4):
+        h = cr.sin(h + (xs[i : i + 4] @ V).sum(0)) * xs[N - 4 - i : N - i].mean(0)
+    return h + xs[N - 2 : N + 2].sum(0)
+
+
+def windows_of_written(h: Any, xs: Any) -> Any:
+    """Write each window from the one before it."""
+    out = xs * 2
+    for i in range(N - 4):
+        out[i + 2 : i + 4] = cr.sin(out[i : i + 2].clone() @ W) + out[i + 2 : i + 4]
+    return out + h
+
+
 FUNCTIONS = [
     *(recurrent, listed, written, with_numbers, two_back, three_back, strided, middle),
     *(nested, two_loops, runge_kutta, inner_gradients, table),
+    *(moving, tiles, windows_of_written),
 ]
 
 
@@ -166,7 +190,10 @@ def results(function: Callable[..., Any]) -> Iterator[Any]:
 
 @pytest.mark.parametrize(
     "function",
-    [f if f in (recurrent, written, two_back, inner_gradients) else thorough(f) for f in FUNCTIONS],
+    [
+        f if f in (recurrent, written, two_back, inner_gradients, tiles) else thorough(f)
+        for f in FUNCTIONS
+    ],
     ids=lambda f: f.__name__,
 )
 def test_rerolled_loops_give_the_same_results(

@@ -29,6 +29,7 @@ class InnerTrace(Trace):
         super().__init__(name)
         self.outer, self.origin = outer, outer.origin
         self.constants, self._known = outer.constants, outer._known
+        self._inputs = outer._inputs
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
         self.search, self.array_uses = outer.search, outer.array_uses
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming

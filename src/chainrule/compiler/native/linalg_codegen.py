@@ -39,12 +39,18 @@ class LinearAlgebra(Operands):
         if depth + 3 > len(INDICES):
             raise UnfitError("a stack with many axes")
         address = self.layout.allocate(op.out)
-        x, _ = self._factor(a, stack, (rows, 0, inner))
-        y, steps = self._factor(b, stack, (0, columns, inner))
+        x, x_steps = self._factor(a, stack, (rows, 0, inner))
+        y, y_steps = self._factor(b, stack, (0, columns, inner))
         whole = Value((*stack, rows, columns), op.out.dtype)
         out = Memory(address.array, 0, [*contiguous(whole, whole).strides], address.start).element
         total, factor = f"total_{code}", f"factor_{code}"
-        if steps[1] in (0, 1) and columns > 1:
+        if columns == 1 and x_steps[0] == 1 < rows:  # neighbours in memory go innermost
+            inside = nested([rows], [f"{out} = times_plus({out}, {factor}, {x})"], depth)
+            body = [*nested([rows], [f"{out} = {code}(0)"], depth)]
+            body += nested([inner], [f"{factor} = {y}", *inside], depth + 2)
+            yield from nested(list(stack), [*nested([columns], body, depth + 1)])
+            return
+        if y_steps[1] in (0, 1) and columns > 1:
             body = [*nested([columns], [f"{out} = {code}(0)"], depth + 1)]
             inside = nested([columns], [f"{out} = times_plus({out}, {factor}, {y})"], depth + 1)
             body += nested([inner], [f"{factor} = {x}", *inside], depth + 2)

@@ -184,14 +184,12 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
         yield from self.layout.copy_lines(op.args[0], self.accesses, self.layout.allocate(op.out))
 
     def _read_entry(self, op: Op) -> Iterator[str]:
-        """Read the entry of a stack that a loop counter selects, without a copy."""
+        """Read the entry of a stack that a loop counter selects: of contiguous ones, no copy."""
         stack, key = op.args
-        if self._is_by_arrays(key, stack):
-            yield from self.gather(op)
-            return
         number, access = self._counter(key, stack), self.accesses.of(stack)
         if number is None or not _is_contiguous(access, stack):
-            raise UnfitError("a computed index")
+            yield from self.gather(op)
+            return
         self.layout.addresses[op.out] = self._entry(stack, access, number)
         self.layout.aliases.add(op.out)
 
@@ -263,7 +261,9 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
             return []
         access = self.accesses.of(stack)
         if not _is_contiguous(access, stack):
-            raise UnfitError("steps along a view")
+            counter = Value((), np.dtype(np.int64))
+            self.layout.counters[counter] = range(stack.shape[0]), number
+            return [*self.gather(Op("getitem", (stack, counter), {}, (value,)))]
         self.layout.addresses[value] = self._entry(stack, access, number)
         self.layout.aliases.add(value)
         return []

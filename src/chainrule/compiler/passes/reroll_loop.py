@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import EllipsisType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +15,32 @@ from chainrule.compiler.ir.program import Op, Program, Value
 
 # --- structural keys ------------------------------------------------------------------------------
 
-Leaf = Any  # a value, or an integer within an index
+Leaf = Any  # a value, or an integer or a window within an index
+
+
+class Window(NamedTuple):
+    """A slice of the first axis: steps of a loop may take windows that begin elsewhere."""
+
+    start: int
+    length: int
+    step: int
+
+    @property
+    def indices(self) -> Any:
+        return self.start + self.step * np.arange(self.length)
+
+    @property
+    def key(self) -> slice:
+        stop = self.start + self.step * self.length
+        return slice(self.start, None if stop < 0 else stop, self.step)
+
 
 _INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
 """Position of the index among the arguments; other functions have a keyword `key`."""
 
 
 def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
-    """Return a hashable key of the op's structure, and its leaves: values and integer indices.
+    """Return a hashable key of the op's structure, and its leaves.
 
     Ops with equal keys do the same to other leaves. Ops with regions have unique keys.
     """
@@ -29,8 +48,18 @@ def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
     if op.regions:
         return object(), leaves
     index = _INDEX_POSITIONS.get(op.function)
-    args = tuple([_key(arg, leaves, i == index) for i, arg in enumerate(op.args)])
-    kwargs = tuple([(k, _key(arg, leaves, k == "key")) for k, arg in op.kwargs.items()])
+    args = tuple(
+        [
+            _index_key(op, a, leaves) if i == index else _key(a, leaves)
+            for i, a in enumerate(op.args)
+        ]
+    )
+    kwargs = tuple(
+        [
+            (k, _index_key(op, a, leaves) if k == "key" else _key(a, leaves))
+            for k, a in op.kwargs.items()
+        ]
+    )
     key = (op.function, args, kwargs)
     try:
         hash(key)
@@ -39,18 +68,43 @@ def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
     return key, leaves
 
 
-def _key(tree: Any, leaves: list[Leaf], index: bool) -> Any:
+def _index_key(op: Op, index: Any, leaves: list[Leaf]) -> Any:
+    window = _window(op, index)
+    if window is None:
+        return _key(index, leaves, True)
+    leaves.append(window)
+    rest = index[1:] if isinstance(index, tuple) else ()
+    return (Window, window.length, *[_key(part, leaves, True) for part in rest])
+
+
+def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
     if isinstance(tree, Value):
         leaves.append(tree)
         return (tree.shape, tree.dtype)
     if isinstance(tree, tuple | list):
         return (type(tree), *[_key(item, leaves, index) for item in tree])
     if isinstance(tree, slice):
-        return ("slice", *[_key(part, leaves, False) for part in _ends(tree)])
+        return ("slice", *[_key(part, leaves) for part in _ends(tree)])
     if index and type(tree) is int:
         leaves.append(tree)
         return int
     return constant_key(tree)
+
+
+def _window(op: Op, index: Any) -> Window | None:
+    """Return the window that an index begins with, if an array of integers could replace it."""
+    first, *rest = index if isinstance(index, tuple) and index else (index,)
+    if not isinstance(first, slice) or not all(
+        _is_basic(part) or getattr(part, "ndim", 1) == 0 for part in rest
+    ):
+        return None
+    shape = op.kwargs["shape"] if "shape" in op.kwargs else op.args[0].shape
+    start, _, step = first.indices(shape[0])
+    return Window(start, len(range(shape[0])[first]), step)
+
+
+def _is_basic(part: Any) -> bool:
+    return isinstance(part, int | slice | EllipsisType | None)
 
 
 def _ends(part: slice) -> tuple[Any, Any, Any]:
@@ -60,19 +114,37 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
 def rebuild_op(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
     """Return the op with other leaves, in the order of `structural_key`, and other results."""
     index = _INDEX_POSITIONS.get(op.function)
-    args = tuple([_substitute(arg, leaves, i == index) for i, arg in enumerate(op.args)])
-    kwargs = {k: _substitute(arg, leaves, k == "key") for k, arg in op.kwargs.items()}
+    args = tuple(
+        [
+            _substitute_index(op, a, leaves) if i == index else _substitute(a, leaves)
+            for i, a in enumerate(op.args)
+        ]
+    )
+    kwargs = {
+        k: _substitute_index(op, a, leaves) if k == "key" else _substitute(a, leaves)
+        for k, a in op.kwargs.items()
+    }
     return Op(op.function, args, kwargs, outs, op.location)
 
 
-def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool) -> Any:
+def _substitute_index(op: Op, index: Any, leaves: Iterator[Leaf]) -> Any:
+    if _window(op, index) is None:
+        return _substitute(index, leaves, True)
+    found = next(leaves)
+    first = found.key if isinstance(found, Window) else found
+    if not isinstance(index, tuple):
+        return first
+    return (first, *[_substitute(part, leaves, True) for part in index[1:]])
+
+
+def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool = False) -> Any:
     if isinstance(tree, Value) or (index and type(tree) is int):
         return next(leaves)
     if isinstance(tree, tuple | list):
         items = [_substitute(item, leaves, index) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if isinstance(tree, slice):
-        return slice(*[_substitute(part, leaves, False) for part in _ends(tree)])
+        return slice(*[_substitute(part, leaves) for part in _ends(tree)])
     return tree
 
 
@@ -142,8 +214,10 @@ class LoopBuilder:
         starts = range(begin, begin + period * steps, period)
         for offset in range(period):
             op = self.source[begin + offset]
-            columns = zip(*(self.leaves[start + offset] for start in starts), strict=True)
-            leaves = [self._leaf(column) for column in columns]
+            columns = [*zip(*(self.leaves[start + offset] for start in starts), strict=True)]
+            may_tile = op.function == "getitem" and len(columns) > 1
+            tiles = self._tiles(columns) if may_tile else []
+            leaves = [*tiles, *[self._leaf(column) for column in columns[len(tiles) :]]]
             outs = []
             for position, value in enumerate(op.outs):
                 hint = self._out(steps - 1, offset, position).hint
@@ -200,7 +274,10 @@ class LoopBuilder:
     def _slice(self, column: tuple[Leaf, ...]) -> Value:
         """Return a slice input of the body: of a range, a constant table or a stack."""
         table: Value | range
-        if isinstance(column[0], int):
+        if isinstance(column[0], Window):
+            table = self._constant(np.stack([window.indices for window in column]))
+            shape, dtype = table.shape[1:], table.dtype
+        elif isinstance(column[0], int):
             shape, dtype = (), np.dtype(np.int64)
             step = column[1] - column[0]
             table = range(column[0], column[0] + step * len(column), step or 1)
@@ -214,6 +291,35 @@ class LoopBuilder:
                 table = Value((len(column), *shape), dtype)
                 self.copy(Op("np.stack", (column,), {"axis": 0}, (table,)))
         found = Value(shape, dtype)
+        self.slices[found] = table
+        return found
+
+    def _tiles(self, columns: list[tuple[Leaf, ...]]) -> list[Leaf]:
+        """Return leaves for windows of one array that follow each other: rows of a view of it."""
+        (base, *_), (first, second, *_) = columns[:2]
+        if not isinstance(first, Window) or any(each is not base for each in columns[0]):
+            return []
+        if self.definitions.get(base, (-1, 0))[0] >= self.begin:
+            return []
+        move = second.start - first.start
+        windows = tuple(first._replace(start=first.start + i * move) for i in range(self.steps))
+        if first.step != 1 or abs(move) != first.length or not move or columns[1] != windows:
+            return []
+        found = self._rows_of(base, min(first, windows[-1]).start, first.length, move < 0)
+        return [found, first._replace(start=0)]
+
+    def _rows_of(self, base: Value, begin: int, length: int, reverse: bool) -> Value:
+        """Return the slice input that takes `length` items after another of an array."""
+        rest, dtype = base.shape[1:], base.dtype
+        items = Value((self.steps * length, *rest), dtype)
+        table = Value((self.steps, length, *rest), dtype)
+        key = (slice(begin, begin + self.steps * length, 1),)
+        self.add(Op("getitem", (base, key), {}, (items,)))
+        self.add(Op("np.reshape", (items, table.shape), {}, (table,)))
+        if reverse:
+            table, forward = Value(table.shape, dtype), table
+            self.add(Op("getitem", (forward, (slice(None, None, -1),)), {}, (table,)))
+        found = Value((length, *rest), dtype)
         self.slices[found] = table
         return found
 
@@ -238,11 +344,15 @@ class LoopBuilder:
         outputs = [self.results[offset, position] for offset, position, _ in self.carries]
         outs = [Value(v.shape, v.dtype) for v in outputs]
         stacked: dict[Value, list[tuple[int, Value]]] = {}  # with the steps whose value is used
+        makers = {op.outs[0]: op for op in self.body if op.function in _BATCHED}
+        after: list[Op] = []
         for (offset, position), value in self.results.items():
             column = [self._out(step, offset, position) for step in range(self.steps)]
             used = [step for step, each in enumerate(column) if self._is_used_later(each)]
             if used == [final] and value in outputs:
                 outs[outputs.index(value)] = column[final]
+            elif used and (stack := self._stack_of(value, makers)) is not None:
+                after += [Op("getitem", (stack, step), {}, (column[step],)) for step in used]
             elif used == [final]:  # a carry that no step reads
                 zeros = Value(value.shape, value.dtype)
                 self.add(Op("np.zeros", (value.shape, value.dtype), {}, (zeros,)))
@@ -253,7 +363,6 @@ class LoopBuilder:
             elif used:
                 stacked[value] = [(step, column[step]) for step in used]
         ops = self.reroll(self.body, {*outputs, *stacked}, self.constants)
-        after: list[Op] = []
         for value, keys in _as_stacks(list(stacked), ops).items():
             plural = f"{value.hint}s" if value.hint else ""
             outs.append(Value((self.steps, *value.shape), value.dtype, plural))
@@ -269,6 +378,20 @@ class LoopBuilder:
         self.add(Op("for", args, settings, tuple(outs), location, (body,)))
         for op in after:
             self.add(op)
+
+    def _stack_of(self, value: Value, makers: dict[Value, Op]) -> Value | None:
+        """Return the stack of a view of a slice input, as a view of the table; else None."""
+        if value in self.slices:
+            table = self.slices[value]
+            return table if isinstance(table, Value) else None
+        op = makers.get(value)
+        args = None if op is None else _BATCHED[op.function](*op.args, self.steps)
+        base = None if op is None or args is None else self._stack_of(op.args[0], makers)
+        if op is None or args is None or base is None:
+            return None
+        stack = Value((self.steps, *value.shape), value.dtype)
+        self.add(Op(op.function, (base, args), op.kwargs, (stack,), op.location))
+        return stack
 
     # --- stacks of slices of stacks ---
 
@@ -300,6 +423,19 @@ class LoopBuilder:
             out = Value((count, *value.shape[1:]), value.dtype)
             self.add(Op("getitem", run, {}, (out,)))
         return out
+
+
+def _batched_key(base: Value, key: Any, steps: int) -> tuple[Any, ...] | None:
+    parts = key if isinstance(key, tuple) else (key,)
+    return (slice(None), *parts) if all(map(_is_basic, parts)) else None
+
+
+_BATCHED: dict[str, Callable[..., tuple[Any, ...] | None]] = {
+    "getitem": _batched_key,
+    "np.permute_dims": lambda base, axes, steps: (0, *[axis + 1 for axis in axes]),
+    "np.reshape": lambda base, shape, steps: (steps, *shape),
+}
+"""Views, and the second argument by which they do the same to each row of a table."""
 
 
 def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Value, Any]]]:

@@ -216,9 +216,12 @@ def _keeps_order(key: Any) -> bool:
     """Whether an index that selects all elements keeps their order."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
-        part is None or part is Ellipsis or part == slice(None) or type(part) is int
-        for part in parts
+        part is None or part is Ellipsis or type(part) is int or _is_forward(part) for part in parts
     )
+
+
+def _is_forward(part: Any) -> bool:
+    return isinstance(part, slice) and part.step in (None, 1)
 
 
 def delay_writes(program: Program) -> Program:

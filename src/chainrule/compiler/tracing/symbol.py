@@ -62,6 +62,50 @@ def copy_strides(array: Any, dtype: Any) -> tuple[int, ...]:
     return tuple([sorted_strides[order.index(axis)] for axis in range(array.ndim)])
 
 
+def view_index(view: Any, base: Any) -> tuple[tuple[int | slice, ...], tuple[int, ...]] | None:
+    """Return key and axes: `view` is ``base[key].transpose(axes)``, but for axes of length one.
+
+    None if it can't be written so.
+    """
+    if view is base or view.dtype != base.dtype or not view.size:
+        return None
+    if view.flags.writeable != base.flags.writeable or min(base.strides, default=1) <= 0:
+        return None
+    key: list[int | slice] = [0] * base.ndim
+    offset = _address(view) - _address(base)
+    order = sorted(range(base.ndim), key=lambda axis: (-base.strides[axis], -base.shape[axis]))
+    for axis in order:
+        key[axis], offset = divmod(offset, base.strides[axis])
+    taken: list[int] = []
+    for stride, length in zip(view.strides, view.shape, strict=True):
+        if length > 1:
+            fitting = [a for a in order if a not in taken and base.strides[a] <= abs(stride)]
+            if not fitting:
+                return None
+            taken.append(fitting[0])
+            first, step = key[fitting[0]], stride // base.strides[fitting[0]]
+            assert isinstance(first, int)
+            end = first + step * length
+            key[fitting[0]] = slice(first, None if end < 0 else end, step)
+    axes = tuple([sorted(taken).index(axis) for axis in taken])
+    return (tuple(key), axes) if _is_view_by(view, base, tuple(key), axes) else None
+
+
+def _is_view_by(view: Any, base: Any, key: tuple[int | slice, ...], axes: tuple[int, ...]) -> bool:
+    for index, length in zip(key, base.shape, strict=True):
+        if not (isinstance(index, slice) or 0 <= index < length):
+            return False
+    found = base[(*key, ...)].transpose(axes)
+    long = [axis for axis in range(view.ndim) if view.shape[axis] > 1]
+    shape, strides = (tuple([e[axis] for axis in long]) for e in (view.shape, view.strides))
+    return (_address(found), found.shape, found.strides) == (_address(view), shape, strides)
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 # --- symbols --------------------------------------------------------------------------------------
 
 TRACING: ContextVar[Trace | None] = ContextVar("chainrule trace", default=None)

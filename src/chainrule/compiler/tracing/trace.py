@@ -34,7 +34,7 @@ from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
-from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
+from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
@@ -138,6 +138,7 @@ class Trace:
         self.array_uses: dict[int, set[tuple[int, int]]] = {}  # instructions, by storage
         self.numbers = NumberLog()  # what is done with numbers that vary
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
+        self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -167,14 +168,28 @@ class Trace:
 
     def _input(self, array: Any) -> Symbol:
         """Return the symbol of a NumPy array that is an input of the program."""
-        for other, symbol, _ in self.arrays:
-            if other is array:
-                return symbol
+        found = self._inputs.get(id(array))
+        if found is not None:
+            return found
         value = Value(array.shape, array.dtype)
-        symbol = Symbol(value)
+        symbol = self._inputs[id(array)] = Symbol(value)
         symbol.layout, symbol.read_only = array.strides, not array.flags.writeable
         self.arrays.append((array, symbol, value))
         return symbol
+
+    def _external(self, array: Any, base: Any) -> Symbol:
+        """Return the symbol of an array that the function can reach: if it can, a view of `base`.
+
+        So rows of a table are slices of one input, not inputs each.
+        """
+        if id(array) in self._inputs or array.dtype.kind == "b":  # a mask, whose elements count
+            return self._input(array)
+        index = view_index(array, base)
+        if index is None:
+            return self._input(array)
+        key, axes = index
+        view: Symbol = self._input(base)[key].transpose(axes).reshape(array.shape)
+        return view
 
     def array(self, array: Any) -> Any:
         """Return an array as a symbol, or as a batched array of symbols."""
@@ -186,7 +201,7 @@ class Trace:
             frame = user_frame(sys._getframe(1))
             if frame is not None:
                 self.array_uses.setdefault(key, set()).add((id(frame.f_code), frame.f_lasti))
-            return self._input(array)
+            return self._external(array, self.external[key])
         found = Symbol(self.constant(array))
         found.layout = self.constants[found.value].strides
         return found
