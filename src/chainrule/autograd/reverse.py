@@ -22,7 +22,15 @@ from chainrule.autograd.hooks import (
 )
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endpoint, made_at
+from chainrule.autograd.node import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    NodeOutput,
+    collective_nodes,
+    endpoint,
+    made_at,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray
@@ -256,7 +264,8 @@ class BackwardPass:
     ) -> None:
         """Run only the nodes between the pending roots and `targets`, and capture the targets.
 
-        With `earliest`, no node of a lower number runs, which separates targets that lead to each
+        Collective nodes run as well, if they were recorded after the first of the targets. With
+        `earliest`, no node of a lower number runs, which separates targets that lead to each
         other.
         """
         captures: dict[Node, list[tuple[int, int]]] = {}
@@ -265,7 +274,11 @@ class BackwardPass:
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
         earliest = earliest or min((node.seq for node in captures), default=0)
-        running = leading(reachable(self.pending, earliest), captures)
+        nodes = reachable(self.pending, earliest)
+        collective: set[Node] = set()
+        if collective_nodes:
+            collective.update(node for node in nodes if node in collective_nodes)
+        running = leading(nodes, captures.keys() | collective) | collective
         self.receiving = running | captures.keys()
         if run_leaves:
             running.update(node for node in captures if type(node) is AccumulateGrad)
