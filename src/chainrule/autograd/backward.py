@@ -409,7 +409,17 @@ def autograd_grad(
             results.append(None)
         else:
             raise _unused(tensor, name)
+    if create_graph and (others := run.unclaimed()):
+        results = [None if grad is None else connected(grad, others) for grad in results]
     return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def connected(x: Tensor, others: Sequence[Tensor]) -> Tensor:
+    """Return x, whose derivatives by `others` are exactly zero."""
+    for other in others:
+        nothing = TENSOR_XP.reshape(other, (-1,))[:0]
+        x = x + TENSOR_XP.astype(TENSOR_XP.sum(nothing), x.dtype)
+    return x
 
 
 def _with_history(outputs: Any, grad_outputs: Any) -> tuple[list[Any], Any]:

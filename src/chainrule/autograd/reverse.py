@@ -69,6 +69,19 @@ def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
     return found
 
 
+def _capture_constants(
+    captures: dict[Node, list[tuple[int, int]]], collective: Collection[Node]
+) -> None:
+    """Capture the cotangents of constants in collective nodes, under negative keys.
+
+    Other processes take part in the derivatives of these cotangents, too.
+    """
+    for node in collective:
+        for edge in node.edges:
+            if type(edge) is AccumulateGrad and edge.private and edge not in captures:
+                captures[edge] = [(0, -1 - len(captures))]
+
+
 # --- reference counts -----------------------------------------------------------------------------
 #
 # An array that only one variable holds is taken over instead of copied, as in PyTorch. The
@@ -278,11 +291,17 @@ class BackwardPass:
         collective: set[Node] = set()
         if collective_nodes:
             collective.update(node for node in nodes if node in collective_nodes)
+            if self.xp is not None:
+                _capture_constants(captures, collective)
         running = leading(nodes, captures.keys() | collective) | collective
         self.receiving = running | captures.keys()
         if run_leaves:
             running.update(node for node in captures if type(node) is AccumulateGrad)
         self.running = running
+
+    def unclaimed(self) -> list[Tensor]:
+        """Return the recorded cotangents that were captured, but are not of a target."""
+        return [g for key, g in self.captured.items() if key < 0 and g.requires_grad]
 
     def reached(self, nodes: Collection[Node]) -> set[Node]:
         """Return those of `nodes` that this pass reaches."""

@@ -404,7 +404,7 @@ class Communicator:
         options = {"dest": dest, "tag": tag}
         return self._apply(communication.send, x, _recording(x) == _RECORDS, options)
 
-    def recv(self, source: int, tag: int = 0, *, after: Any = None) -> Any:
+    def recv(self, source: int, tag: int = 0) -> Any:
         """Return the next tensor that rank `source` has sent to this one.
 
         Parameters
@@ -412,10 +412,6 @@ class Communicator:
         source : int
             The rank that sends.
         tag : int, default 0
-        after : Tensor, optional
-            A tensor of this rank that the result is connected with, though it doesn't depend on it.
-            Gradients by it are then connected with the adjoint, which derivatives of gradients by
-            reverse mode over reverse mode need. Forward mode, and `sendrecv`, need nothing.
 
         Returns
         -------
@@ -425,7 +421,19 @@ class Communicator:
         -----
         Adjoint: `send`. A received tensor that isn't used has to be connected with the loss of this
         rank, by `connect`: else the sender waits for its gradient.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> def program(comm):
+        ...     return comm.send(cr.ones(2), dest=1) if comm.rank == 0 else comm.recv(source=0)
+        >>> cr.distributed.run_ranks(program, 2)
+        [tensor(0.), tensor([1., 1.])]
         """
+        return self._recv(source, tag, None)
+
+    def _recv(self, source: int, tag: int, after: Any) -> Any:
+        """Receive a tensor, or an array like `after`, which it is connected with."""
         source = self._rank(source, "source")
         header = self.transport.fetch(source, tag)
         operand = make(np.zeros(0, header.dtype), None) if after is None else _as_operand(after)

@@ -258,7 +258,12 @@ def run_ranks(function: Callable[[Communicator], T], ranks: int) -> list[T]:
             world.end(rank)
 
     threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(run, rank), daemon=True)
+        threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(run, rank),
+            name=f"rank {rank}",
+            daemon=True,
+        )
         for rank in range(ranks)
     ]
     try:
