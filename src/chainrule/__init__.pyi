@@ -128,6 +128,7 @@ from chainrule.diagnostics.why import why as why
 from chainrule.errors import ArgumentError as ArgumentError
 from chainrule.errors import ArgumentTypeError as ArgumentTypeError
 from chainrule.errors import AutogradError as AutogradError
+from chainrule.errors import CommunicationError as CommunicationError
 from chainrule.errors import CompileError as CompileError
 from chainrule.errors import DeviceError as DeviceError
 from chainrule.errors import DTypeError as DTypeError

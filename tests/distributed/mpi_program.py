@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import chainrule as cr
-from chainrule.distributed import Communicator, connect
+from chainrule.distributed import Communicator
 
 OTHER = {0: 1, 1: 0}
 EXCHANGES = {

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.distributed import Communicator, communication, connect, run_ranks
+from chainrule.distributed import Communicator, connect, run_ranks
 from chainrule.errors import CommunicationError
 from chainrule.primitives import TABLE
 from conformance import cases_of, checks
@@ -324,7 +324,9 @@ def test_a_stencil_with_halo_exchange() -> None:
 
         def loss(u: Any) -> Any:
             for _ in range(5):
-                u = diffuse(u, comm.sendrecv(u[-1:], right, left), comm.sendrecv(u[:1], left, right))
+                u = diffuse(
+                    u, comm.sendrecv(u[-1:], right, left), comm.sendrecv(u[:1], left, right)
+                )
             return (u**2).sum()
 
         own = part(start, comm)
@@ -370,7 +372,7 @@ def test_a_grid_of_groups() -> None:
         (row.allreduce(x) * column.allgather(x[None])[0]).backward()
         return (row.rank, column.rank), x.grad.item()
 
-    # rows 0 1 and 2 3; columns 2 0 and 3 1, whose first are 2 and 3; the loss is 1·2 + 1·3 + 5·2 + 5·3
+    # Rows 0 1 and 2 3, columns 2 0 and 3 1; the loss is 1·2 + 1·3 + 5·2 + 5·3.
     assert run_ranks(program, 4) == [
         ((0, 1), 5.0),
         ((1, 1), 5.0),
@@ -584,3 +586,18 @@ def test_mpi_gives_what_threads_give() -> None:
     ).stdout
     assert output.splitlines() == threads.splitlines()
     assert output.count("\n") > 20
+
+
+# --- the example ----------------------------------------------------------------------------------
+
+
+def test_the_example_trains_as_one_rank_does() -> None:
+    spec = importlib.util.spec_from_file_location("split_model", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    losses = example.main()
+    (alone,) = run_ranks(example.train, 1)
+    np.testing.assert_allclose(losses, alone[0], rtol=1e-6)
+    assert losses[-1] < losses[0] / 20

@@ -20,7 +20,7 @@ from chainrule.autograd.modes import (
     no_grad,
     run_in,
 )
-from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.namespace import TENSOR_XP, connected
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
@@ -412,14 +412,6 @@ def autograd_grad(
     if create_graph and (others := run.unclaimed()):
         results = [None if grad is None else connected(grad, others) for grad in results]
     return dict(zip(names, results, strict=True)) if named else tuple(results)
-
-
-def connected(x: Tensor, others: Sequence[Tensor]) -> Tensor:
-    """Return x, whose derivatives by `others` are exactly zero."""
-    for other in others:
-        nothing = TENSOR_XP.reshape(other, (-1,))[:0]
-        x = x + TENSOR_XP.astype(TENSOR_XP.sum(nothing), x.dtype)
-    return x
 
 
 def _with_history(outputs: Any, grad_outputs: Any) -> tuple[list[Any], Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.backward import connected
+from chainrule.autograd.namespace import connected
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import CompileError, DeviceError
 from chainrule.primitives.primitive import Primitive, general
