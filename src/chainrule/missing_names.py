@@ -9,8 +9,7 @@ from typing import Any
 
 _INSTEAD = {
     "chainrule": {
-        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor": "say sparse_coo_tensor, whose "
-        "products are computed by rows, too",
+        "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor": "say sparse_csr_tensor",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",
         "lstsq": "say linalg.lstsq",
@@ -46,11 +45,6 @@ _INSTEAD = {
     "chainrule.nn.parallel": {
         "DistributedDataParallel": "average the gradients, by p.grad = comm.allreduce(p.grad, "
         "'mean') for each parameter p: comm is cr.distributed.world()",
-    },
-    "chainrule.nn": {
-        "SyncBatchNorm": "a process computes alone: say nn.BatchNorm2d",
-        "FractionalMaxPool2d FractionalMaxPool3d": "say nn.AdaptiveMaxPool2d, whose windows are "
-        "not random",
     },
     "chainrule.optim": {
         "SparseAdam": "gradients are dense: say optim.Adam",
