@@ -35,6 +35,7 @@ _FORMER_MODULES = {
             optim.nadam optim.radam optim.rmsprop optim.rprop""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
+        "nn.functional.attention": "nn.attention",
         # PyTorch's modules that are named like a function of theirs, and are called like it here.
         "nn.utils.norm_hooks": "nn.utils.spectral_norm nn.utils.weight_norm",
         # PyTorch's modules of distributions.

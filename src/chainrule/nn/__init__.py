@@ -8,9 +8,9 @@ from chainrule.nn import functional as functional
 from chainrule.nn import utils as utils
 
 if TYPE_CHECKING:
-    from chainrule.nn import attention as attention
     from chainrule.nn import init as init
     from chainrule.nn import parallel as parallel
+    from chainrule.nn.functional import attention as attention
     from chainrule.nn.modules import *
     from chainrule.nn.modules import Module as Module
     from chainrule.nn.parallel import DataParallel as DataParallel

@@ -98,6 +98,18 @@ class HookDictionary:
         view.update(hooks)
 
 
+class HookDictionaries:
+    """The hooks of a module, a dictionary of each kind under PyTorch's names."""
+
+    _forward_pre_hooks = HookDictionary("pre")
+    _forward_hooks = HookDictionary("post")
+    _backward_pre_hooks = HookDictionary("backward_pre")
+    _backward_hooks = HookDictionary("backward")
+    _state_dict_hooks = HookDictionary("state")
+    _load_state_dict_pre_hooks = HookDictionary("load_pre")
+    _load_state_dict_post_hooks = HookDictionary("load")
+
+
 def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True) -> Any:
     """Return the hook before calls that is an instance of a class with this name, or None.
 
