@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -411,6 +412,55 @@ def test_gradients_of_a_shift_go_back_only_where_one_is_needed() -> None:
         return None if x.grad is None else x.grad.item()
 
     assert run_ranks(program, 4) == [None, 3.0, None, None]
+
+
+def test_tangents_of_a_shift_go_only_where_there_are_some() -> None:
+    def program(comm: Communicator) -> Any:
+        def function(x: Any) -> Any:
+            return shift(comm, x if comm.rank == 1 else x.detach()) * x
+
+        return cr.jvp(function, cr.tensor(2.0), cr.tensor(1.0))[1].item()
+
+    assert run_ranks(program, 4) == [0.0, 2.0, 4.0, 2.0]
+
+
+def test_a_derivative_that_one_side_has_no_use_for_is_recorded_on_neither() -> None:
+    def program(comm: Communicator) -> Any:
+        x, w = (cr.tensor(2.0, requires_grad=True) for _ in range(2))
+        if comm.rank:
+            (comm.recv(0) * 5.0).backward(create_graph=True)  # linear: 5 is a constant
+            return None
+        found = cr.autograd_grad(comm.send(x, 1) * w + x**2 * w, [x, w], create_graph=True)
+        return found[0].item(), cr.autograd_grad(found[0], [w])[0].item()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of cycles by create_graph
+        assert run_ranks(program, 2)[0] == (13.0, 4.0)
+
+
+def test_ranks_share_no_memory() -> None:
+    def program(comm: Communicator) -> Any:
+        x = cr.arange(2.0) + comm.rank
+        results = [comm.bcast(x), comm.allreduce(x), comm.sendrecv(x, 1 - comm.rank, 1 - comm.rank)]
+        comm.send(x, 1 - comm.rank)
+        x.fill_(7.0)
+        comm.barrier()
+        results.append(comm.recv(1 - comm.rank))
+        if comm.rank:
+            for each in results:
+                each.fill_(9.0)
+        comm.barrier()
+        return [each.tolist() for each in results]
+
+    first, second = run_ranks(program, 2)
+    assert first == [[0.0, 1.0], [1.0, 3.0], [1.0, 2.0], [1.0, 2.0]]
+    assert second == [[9.0, 9.0]] * 4
+
+
+def test_modes_are_those_of_the_caller() -> None:
+    with cr.no_grad():
+        assert run_ranks(lambda comm: cr.is_grad_enabled(), 2) == [False, False]
+    assert run_ranks(lambda comm: cr.is_grad_enabled(), 2) == [True, True]
 
 
 def test_an_inner_derivative_leaves_outer_exchanges_alone() -> None:

@@ -130,7 +130,7 @@ class LoopbackTransport:
         return self._world.meet(self._context, self._members, me, value, what)
 
     def _arrays(self, x: Array) -> list[Array]:
-        """Return a copy of each rank's array."""
+        """Return a copy of each rank's array: it may be written while others still read it."""
         return self._meet(x.copy(), "an exchange")
 
     def allreduce(self, x: Array) -> Array:
