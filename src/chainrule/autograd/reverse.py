@@ -288,12 +288,13 @@ class BackwardPass:
         self.captures = captures
         earliest = earliest or min((node.seq for node in captures), default=0)
         nodes = reachable(self.pending, earliest)
-        collective: set[Node] = set()
         if collective_nodes:
-            collective.update(node for node in nodes if node in collective_nodes)
+            collective = {node for node in nodes if node in collective_nodes}
             if self.xp is not None:
                 _capture_constants(captures, collective)
-        running = leading(nodes, captures.keys() | collective) | collective
+            running = leading(nodes, captures.keys() | collective) | collective
+        else:
+            running = leading(nodes, captures)
         self.receiving = running | captures.keys()
         if run_leaves:
             running.update(node for node in captures if type(node) is AccumulateGrad)

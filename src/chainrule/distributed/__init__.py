@@ -21,7 +21,7 @@ __all__ = [
     "world",
 ]
 
-_HOMES = {
+_LATER = {
     # the communicator
     "Communicator": "communicator",
     "connect": "communication",
@@ -46,8 +46,8 @@ if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         """Import what is asked for: scripts that only ask whether they run alone need nothing."""
-        if name not in _HOMES:
+        if name not in _LATER:
             raise missing(__name__, name)
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
         globals()[name] = value
         return value

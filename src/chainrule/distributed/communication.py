@@ -265,11 +265,7 @@ def connect(x: Tensor, *others: Tensor) -> Tensor:
     Notes
     -----
     Derivatives: ∂out/∂x = 1, and exactly 0 for all others, also where they are infinite or nan.
-    It is `pseudo_connect` of ChainerMN and `JoinDummies` of mpi4torch [1]_.
-
-    References
-    ----------
-    .. [1] P. Knechtges, mpi4torch documentation, "Basic Usage", 2021.
+    It is what ChainerMN calls `pseudo_connect`, and mpi4torch `JoinDummies`.
 
     Examples
     --------

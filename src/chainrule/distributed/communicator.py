@@ -115,8 +115,8 @@ class Communicator:
 
     References
     ----------
-    .. [1] P. Knechtges, mpi4torch: an automatic-differentiable wrapper of MPI for PyTorch, 2021.
-       Adjoints of messages: J. Utke et al., Toward adjoinable MPI, IPDPS 2009.
+    .. [1] https://github.com/helmholtz-analytics/mpi4torch, "Basic usage". Adjoints of messages:
+       J. Utke et al., Toward adjoinable MPI, IPDPS 2009.
 
     Examples
     --------

@@ -233,7 +233,8 @@ def run_ranks(function: Callable[[Communicator], T], ranks: int) -> list[T]:
     Notes
     -----
     Ranks share the memory of the process: the modules and tensors that the function makes are its
-    own, those from outside are everybody's.
+    own, those from outside are everybody's, and so is the generator of random numbers: give each
+    rank a `Generator` of its own for numbers that don't depend on the threads' timing.
 
     Examples
     --------
