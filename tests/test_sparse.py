@@ -230,6 +230,18 @@ def test_products_by_rows_follow_pytorch(backend: None, vector: bool) -> None:
     both(program)
 
 
+@pytest.mark.parametrize("backend", ["numpy", None])
+def test_a_compiled_step_with_a_matrix_by_rows(backend: str | None) -> None:
+    def step(values: cr.Tensor, x: cr.Tensor) -> cr.Tensor:
+        return cr.grad(lambda v: ((cr.sparse_csr_tensor(CROW, COLUMNS, v, SHAPE) @ x) ** 2).sum())(
+            values
+        )
+
+    arguments = cr.tensor(VALUES), cr.ones(4, 2, dtype=cr.float64)
+    found = cr.compile(step, backend=backend)(*arguments)
+    np.testing.assert_allclose(found.numpy(), step(*arguments).numpy(), rtol=1e-12)
+
+
 def test_a_matrix_by_rows_of_ones_own() -> None:
     s = cr.sparse_csr_tensor(CROW, COLUMNS, VALUES, requires_grad=True, dtype=cr.float64)
     assert s.shape == SHAPE

@@ -316,7 +316,8 @@ class SparseCSRTensor(SparseTensor):
         self, crow_indices: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, ...]
     ) -> None:
         self._crow = crow_indices
-        rows = arange(shape[0], device=values.device).repeat_interleave(crow_indices.diff())
+        places = arange(len(col_indices), device=values.device)
+        rows = searchsorted(crow_indices[1:], places, right=True)
         super().__init__(stack([rows, col_indices]), values, shape)
 
     def _like(self, values: Tensor) -> SparseTensor:
@@ -671,7 +672,7 @@ def sparse_csr_tensor(
     Examples
     --------
     >>> import chainrule as cr
-    >>> s = cr.sparse_csr_tensor([0, 1, 3], [1, 0, 1], [1.0, 2.0, 3.0])
+    >>> s = cr.sparse_csr_tensor([0, 1, 3], [1, 0, 1], [1.0, 2.0, 3.0], (2, 2))
     >>> s @ cr.tensor([1.0, 10.0])
     tensor([10., 32.])
     """
@@ -682,26 +683,31 @@ def sparse_csr_tensor(
             "sparse_csr_tensor: expected crow_indices of shape (rows + 1,), col_indices and values "
             f"of shape (n,), got {list(crow.shape)}, {list(col.shape)} and {list(given.shape)}"
         )
-    counts = crow.diff()
-    if int(crow[0]) or int(crow[-1]) != len(col) or bool((counts < 0).any()):
+    if size is None:
+        size = len(crow) - 1, int(col.max()) + 1 if len(col) else 0
+    shape = tuple([int(n) for n in size])
+    if len(shape) != 2 or shape[0] != len(crow) - 1:
+        raise ShapeError(
+            f"sparse_csr_tensor: {len(crow)} crow_indices are of {len(crow) - 1} rows, but the "
+            f"shape is {list(shape)}"
+        )
+    if is_known(crow._array) and is_known(col._array):
+        _check_rows(crow, col, shape)
+    return SparseCSRTensor(crow, col, given, shape)
+
+
+def _check_rows(crow: Tensor, col: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise if the indices of a sparse matrix by its rows are invalid."""
+    if int(crow[0]) or int(crow[-1]) != len(col) or bool((crow.diff() < 0).any()):
         raise ArgumentError(
             "sparse_csr_tensor: crow_indices must grow from 0 to the number of values, "
             f"{len(col)}, got {crow.tolist()}"
-        )
-    if size is None:
-        size = len(counts), int(col.max()) + 1 if len(col) else 0
-    shape = tuple([int(n) for n in size])
-    if len(shape) != 2 or shape[0] != len(counts):
-        raise ShapeError(
-            f"sparse_csr_tensor: {len(crow)} crow_indices are of {len(counts)} rows, but the shape "
-            f"is {list(shape)}"
         )
     if len(col) and not 0 <= int(col.min()) <= int(col.max()) < shape[1]:
         raise OutOfBoundsError(
             f"sparse_csr_tensor: columns between {int(col.min())} and {int(col.max())} are outside "
             f"of the shape {list(shape)}"
         )
-    return SparseCSRTensor(crow, col, given, shape)
 
 
 def to_sparse_csr(input: Tensor) -> SparseCSRTensor:

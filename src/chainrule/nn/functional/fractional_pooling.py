@@ -112,7 +112,15 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Operand | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return `fractional_max_pool2d` and its indices, whatever `return_indices` is."""
+    """Return `fractional_max_pool2d` and its indices, whatever `return_indices` is.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> image = cr.tensor([[[1.0, 3.0], [2.0, 0.0]]])
+    >>> cr.nn.functional.fractional_max_pool2d_with_indices(image, 2, 1)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """
     settings = kernel_size, output_size, output_ratio, _random_samples
     return _pool("fractional_max_pool2d", 2, input, *settings)
 
@@ -125,7 +133,15 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Operand | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return `fractional_max_pool3d` and its indices, whatever `return_indices` is."""
+    """Return `fractional_max_pool3d` and its indices, whatever `return_indices` is.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> volume = cr.arange(8.0).reshape(1, 2, 2, 2)
+    >>> cr.nn.functional.fractional_max_pool3d_with_indices(volume, 2, 1)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     settings = kernel_size, output_size, output_ratio, _random_samples
     return _pool("fractional_max_pool3d", 3, input, *settings)
 
