@@ -28,7 +28,7 @@ def test_other_names_raise_the_usual_error() -> None:
 NAMES_OF_R = (pathlib.Path(__file__).parent / "helpers" / "torch_for_r.txt").read_text().split()
 WITHOUT_COUNTERPART = (  # quantized tensors, memory reports, threads and files of LibTorch
     "backends_ contrib_ cpu_ cuda_ get_install install_torch_ is_torch_ jit_ nn_aum_loss "
-    "nn_contrib_ nnf_area_ nnf_contrib_ nnf_conv_tbc nnf_fractional_ torch_cfloat32 torch_chalf "
+    "nn_contrib_ nnf_area_ nnf_contrib_ nnf_conv_tbc torch_cfloat32 torch_chalf "
     "torch_conv_tbc torch_dequantize torch_empty_strided torch_float8_ torch_get_num_interop "
     "torch_is_installed torch_ormqr torch_per_ torch_q torch_set_num_interop set_cpu_ "
     "torch_sparse_sampled torch_tensor_from_buffer torch_unsafe_"
@@ -71,7 +71,7 @@ def test_each_name_of_torch_for_r_leads_to_ours() -> None:
         ("cuda_is_available", "say cr.cuda.is_available"),
         ("with_no_grad", r"say with cr.no_grad\(\):"),
         ("with_detect_anomaly", r"say with cr.detect_anomaly\(\):"),
-        ("nn_fractional_max_pool2d", "say nn.AdaptiveMaxPool2d"),
+        ("nn_fractional_max_pool2d", "say cr.nn.FractionalMaxPool2d"),
         ("torch_quint8", "this name of torch for R has no counterpart"),
         ("tesnor", "did you mean 'tensor'"),
     ],

@@ -178,3 +178,96 @@ def test_errors(call: Any, text: str) -> None:
     s, _ = sparse(cr)
     with pytest.raises((ValueError, TypeError, IndexError, RuntimeError), match=text):
         call(s)
+
+
+# --- by rows --------------------------------------------------------------------------------------
+
+CROW, COLUMNS = [0, 2, 2, 5], [1, 3, 0, 1, 3]
+
+
+def by_rows(m: Any) -> tuple[Any, Any]:
+    values = m.tensor(VALUES, requires_grad=True)
+    return m.sparse_csr_tensor(m.tensor(CROW), m.tensor(COLUMNS), values, SHAPE), values
+
+
+def test_conversions_by_rows_follow_pytorch() -> None:
+    dense = np.arange(12.0).reshape(3, 4) % 5
+
+    def program(m: Any) -> list[Any]:
+        s, values = by_rows(m)
+        (s.to_dense() ** 2).sum().backward()
+        found = [m.tensor(dense).to_sparse_csr(), m.tensor(dense).to_sparse(layout=m.sparse_csr)]
+        found.append(m.tensor(dense).to_sparse().to_sparse_csr())
+        parts = [part for t in found for part in (t.crow_indices(), t.col_indices(), t.values())]
+        coo = s.detach().to_sparse()
+        assert s.layout == m.sparse_csr
+        assert s.is_sparse_csr
+        assert not s.is_sparse
+        assert not m.ones(2).is_sparse_csr
+        return [
+            *(*parts, coo.indices() if m is not cr else coo._indices(), s.values(), values.grad),
+            *(s.crow_indices(), s.col_indices(), s.to_dense(), s._nnz(), s.size(0), s.dim()),
+            *(s.detach().float().double().to_dense(), (s.detach() * 2).to_dense()),
+        ]
+
+    both(program)
+
+
+@pytest.mark.parametrize("vector", [True, False])
+def test_products_by_rows_follow_pytorch(backend: None, vector: bool) -> None:
+    x0 = np.random.default_rng(0).normal(size=4 if vector else (4, 2))
+
+    def program(m: Any) -> list[Any]:
+        s, values = by_rows(m)
+        x = m.tensor(x0, requires_grad=True)
+        found = [s @ x, s.matmul(x)]
+        if not vector:
+            found += [m.mm(s, x), m.sparse.mm(s, x), s.mm(x)]
+        sum((y**3).sum() for y in found).backward()
+        by_values = values.grad
+        return [*found, by_values, x.grad]
+
+    both(program)
+
+
+@pytest.mark.parametrize("backend", ["numpy", None])
+def test_a_compiled_step_with_a_matrix_by_rows(backend: str | None) -> None:
+    def step(values: cr.Tensor, x: cr.Tensor) -> cr.Tensor:
+        return cr.grad(lambda v: ((cr.sparse_csr_tensor(CROW, COLUMNS, v, SHAPE) @ x) ** 2).sum())(
+            values
+        )
+
+    arguments = cr.tensor(VALUES), cr.ones(4, 2, dtype=cr.float64)
+    found = cr.compile(step, backend=backend)(*arguments)
+    np.testing.assert_allclose(found.numpy(), step(*arguments).numpy(), rtol=1e-12)
+
+
+def test_a_matrix_by_rows_of_ones_own() -> None:
+    s = cr.sparse_csr_tensor(CROW, COLUMNS, VALUES, requires_grad=True, dtype=cr.float64)
+    assert s.shape == SHAPE
+    assert s.to_sparse_csr() is s.to_sparse(layout=cr.sparse_csr) is s
+    (s @ cr.ones(4, 1, dtype=cr.float64)).sum().backward()
+    assert s.grad.to_dense().sum().item() == 5
+    assert s.grad.layout == cr.sparse_csr
+    assert s.to_sparse_coo().layout == cr.sparse_coo
+    assert "crow_indices=tensor([0, 2, 2, 5])" in repr(s)
+    np.testing.assert_array_equal(s.t().to_dense().tolist(), s.to_dense().T.tolist())
+    empty = cr.sparse_csr_tensor([0, 0], [], cr.zeros(0))
+    assert empty.shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "text"),
+    [
+        (([0, 1], [0, 1], [1.0]), cr.ShapeError, "values of shape"),
+        (([0, 2, 1, 2], [0, 1], [1.0, 2.0]), cr.ArgumentError, "must grow from 0"),
+        (([0, 1], [0, 1], [1.0, 2.0]), cr.ArgumentError, "to the number of values, 2"),
+        (([0, 2], [0, 5], [1.0, 2.0], (1, 3)), cr.OutOfBoundsError, "between 0 and 5"),
+        (([0, 2], [0, 1], [1.0, 2.0], (2, 2)), cr.ShapeError, "are of 1 rows"),
+    ],
+)
+def test_errors_of_matrices_by_rows(arguments: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        cr.sparse_csr_tensor(*arguments)
+    with pytest.raises(cr.ShapeError, match="expected a matrix"):
+        cr.ones(2).to_sparse_csr()

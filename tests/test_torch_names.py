@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -371,3 +372,82 @@ def test_settings_without_effect() -> None:
     f = cr.compile(double, mode="reduce-overhead", fullgraph=True, dynamic=False)
     assert f(cr.ones(2)).tolist() == [2, 2]
     assert nn.utils.clip_grad_norm is nn.utils.clip_grad_norm_
+
+
+# --- names of networks ----------------------------------------------------------------------------
+
+
+def test_the_choice_of_a_kernel_for_attention_has_no_effect() -> None:
+    from chainrule.nn.attention import SDPBackend, sdpa_kernel
+
+    q = cr.randn(1, 3, 4)
+    wanted = nn.functional.scaled_dot_product_attention(q, q, q)
+    for backends in (SDPBackend.MATH, [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION]):
+        with nn.attention.sdpa_kernel(backends):
+            found = nn.functional.scaled_dot_product_attention(q, q, q)
+        assert (found == wanted).all()
+    with pytest.raises(TypeError, match="expected SDPBackend"), sdpa_kernel("flash"):
+        pass
+
+
+def test_backends_of_attention_are_those_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.nn.attention.SDPBackend.__members__
+    for name, backend in nn.attention.SDPBackend.__members__.items():
+        assert int(theirs[name]) == backend
+
+
+def test_functions_may_be_imported_from_modules_of_their_name() -> None:
+    from chainrule.nn.utils.spectral_norm import SpectralNorm, spectral_norm
+    from chainrule.nn.utils.weight_norm import WeightNorm, remove_weight_norm, weight_norm
+
+    for apply in (weight_norm, nn.utils.weight_norm):  # the import must not hide the function
+        layer = apply(nn.Linear(2, 3))
+        (hook,) = layer._forward_pre_hooks.values()
+        assert isinstance(hook, WeightNorm)
+        assert hook.name == "weight"
+        assert isinstance(remove_weight_norm(layer).weight, nn.Parameter)
+        assert not layer._forward_pre_hooks
+    (hook,) = spectral_norm(nn.Linear(2, 3))._forward_pre_hooks.values()
+    assert isinstance(hook, SpectralNorm)
+
+
+# --- sums of products, in the order of 2019 -------------------------------------------------------
+
+FORMER = {
+    "addmm": ((2, 2), (2, 3), (3, 2)),
+    "addmv": ((2,), (2, 3), (3,)),
+    "addr": ((2, 3), (2,), (3,)),
+    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
+    "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated, as in PyTorch")
+@pytest.mark.parametrize("name", FORMER)
+def test_factors_before_their_tensors_warn_and_mean_what_they_do_in_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    arrays = [np.random.default_rng(len(s)).normal(size=s) for s in FORMER[name]]
+
+    def program(m: Any) -> list[Any]:
+        x, y, z = (m.tensor(array, requires_grad=True) for array in arrays)
+        function = getattr(m, name)
+        found = [function(2, x, 0.5, y, z), function(2, x, y, z)]
+        found += [getattr(x, name)(2, 0.5, y, z), getattr(x, name)(2, y, z)]
+        found.append(getattr(x.clone(), f"{name}_")(3, 2, y, z))
+        sum((each**2).sum() for each in found).backward()
+        return [*found, x.grad, y.grad, z.grad]
+
+    with pytest.warns(DeprecationWarning, match=rf"say {name}\(input, .*, beta=2, alpha=0.5\)"):
+        ours = program(cr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = program(torch)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-12)
+
+
+def test_four_tensors_are_no_former_order() -> None:
+    x = cr.ones(2, 2)
+    with pytest.raises(TypeError, match="addmm: expected input, mat1, mat2, and beta= and alpha="):
+        cr.addmm(x, x, x, x)

@@ -59,7 +59,8 @@ _LATER = {
         "chainrule.backends": """
             are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision
             set_default_device set_float32_matmul_precision use_deterministic_algorithms
-            strided sparse_coo channels_last channels_last_3d contiguous_format preserve_format
+            strided sparse_coo sparse_csr
+            channels_last channels_last_3d contiguous_format preserve_format
             """,
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": """
@@ -83,7 +84,7 @@ _LATER = {
             cholesky geqrf lu lu_solve lu_unpack orgqr qr svd triangular_solve""",
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
-        "chainrule.sparse": "sparse_coo_tensor",
+        "chainrule.sparse": "sparse_coo_tensor sparse_csr_tensor",
         "chainrule.visualization.derivation_steps": "derivation",
         "chainrule.visualization.graph_view": "graph",
         "chainrule.visualization.heat_map": "heatmap",

@@ -74,6 +74,7 @@ from chainrule.backends import preserve_format as preserve_format
 from chainrule.backends import set_default_device as set_default_device
 from chainrule.backends import set_float32_matmul_precision as set_float32_matmul_precision
 from chainrule.backends import sparse_coo as sparse_coo
+from chainrule.backends import sparse_csr as sparse_csr
 from chainrule.backends import strided as strided
 from chainrule.backends import use_deterministic_algorithms as use_deterministic_algorithms
 from chainrule.checks.gradcheck import gradcheck as gradcheck
@@ -128,6 +129,7 @@ from chainrule.diagnostics.why import why as why
 from chainrule.errors import ArgumentError as ArgumentError
 from chainrule.errors import ArgumentTypeError as ArgumentTypeError
 from chainrule.errors import AutogradError as AutogradError
+from chainrule.errors import CommunicationError as CommunicationError
 from chainrule.errors import CompileError as CompileError
 from chainrule.errors import DeviceError as DeviceError
 from chainrule.errors import DTypeError as DTypeError
@@ -622,6 +624,7 @@ from chainrule.random.discrete import seed as seed
 from chainrule.random.discrete import set_rng_state as set_rng_state
 from chainrule.random.generator import Generator as Generator
 from chainrule.sparse import sparse_coo_tensor as sparse_coo_tensor
+from chainrule.sparse import sparse_csr_tensor as sparse_csr_tensor
 from chainrule.transforms.checkpointing import checkpoint as checkpoint
 from chainrule.transforms.curvature import ggnvp as ggnvp
 from chainrule.transforms.curvature import hvp as hvp

@@ -18,6 +18,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AutogradError",
+    "CommunicationError",
     "CompileError",
     "DTypeError",
     "DeviceError",
@@ -71,6 +72,10 @@ class ArgumentTypeError(LocatedError, TypeError):
 
 class AutogradError(LocatedError):
     """An operation that the graph doesn't allow: no history, freed, detached, or a failed rule."""
+
+
+class CommunicationError(LocatedError):
+    """Calls of several ranks that don't fit each other, or a rank that has ended or failed."""
 
 
 class CompileError(AutogradError):

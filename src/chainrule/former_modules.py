@@ -35,6 +35,9 @@ _FORMER_MODULES = {
             optim.nadam optim.radam optim.rmsprop optim.rprop""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
+        "nn.functional.attention": "nn.attention",
+        # PyTorch's modules that are named like a function of theirs, and are called like it here.
+        "nn.utils.norm_hooks": "nn.utils.spectral_norm nn.utils.weight_norm",
         # PyTorch's modules of distributions.
         "distributions.categorical": """
             distributions.one_hot_categorical distributions.multinomial""",
@@ -87,6 +90,16 @@ _FORMER_MODULES = {
 }
 
 
+class _Module(ModuleType):
+    """A module that can be called, if it has a function of its own name.
+
+    Importing it sets the attribute of its package that may have been that function.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self, self.__name__.rpartition(".")[2])(*args, **kwargs)
+
+
 class FormerModuleFinder:
     """Finds and loads former modules for `pickle`: their names are those of today's modules."""
 
@@ -95,7 +108,7 @@ class FormerModuleFinder:
         return ModuleSpec(name, loader, is_package=True) if name in _FORMER_MODULES else None
 
     def create_module(self, spec: Any) -> Any:
-        module: Any = ModuleType(spec.name)
+        module: Any = _Module(spec.name)
         today = _FORMER_MODULES[spec.name]
         module.__getattr__ = lambda name: getattr(import_module(today), name)
         return module

@@ -9,8 +9,7 @@ from typing import Any
 
 _INSTEAD = {
     "chainrule": {
-        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor": "say sparse_coo_tensor, whose "
-        "products are computed by rows, too",
+        "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor": "say sparse_csr_tensor",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",
         "lstsq": "say linalg.lstsq",
@@ -26,8 +25,16 @@ _INSTEAD = {
         "Stream Event stream": "work on a GPU is done in order; cr.cuda.synchronize() waits for it",
     },
     "chainrule.distributed": {
-        "init_process_group get_rank get_world_size all_reduce barrier": "a process computes "
-        "alone; cr.set_num_threads says with how many threads",
+        "init_process_group new_group get_rank get_world_size": "say comm = "
+        "cr.distributed.world(), which has comm.rank and comm.size; start by mpiexec -n 4 python "
+        "-m mpi4py program.py",
+        "all_reduce": "say x = cr.distributed.world().allreduce(x)",
+        "broadcast": "say x = cr.distributed.world().bcast(x)",
+        "all_gather": "say x = cr.distributed.world().allgather(x)",
+        "reduce reduce_scatter gather scatter send recv barrier": "it is a method of "
+        "cr.distributed.world()",
+        "all_to_all": "say x = cr.distributed.world().alltoall(x)",
+        "destroy_process_group": "there is nothing to close",
     },
     "chainrule.jit": {
         "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",
@@ -36,12 +43,8 @@ _INSTEAD = {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
     },
     "chainrule.nn.parallel": {
-        "DistributedDataParallel": "a process computes alone",
-    },
-    "chainrule.nn": {
-        "SyncBatchNorm": "a process computes alone: say nn.BatchNorm2d",
-        "FractionalMaxPool2d FractionalMaxPool3d": "say nn.AdaptiveMaxPool2d, whose windows are "
-        "not random",
+        "DistributedDataParallel": "average the gradients, by p.grad = comm.allreduce(p.grad, "
+        "'mean') for each parameter p: comm is cr.distributed.world()",
     },
     "chainrule.optim": {
         "SparseAdam": "gradients are dense: say optim.Adam",

@@ -1,4 +1,4 @@
-"""Sparse tensors of coordinates and values (COO), as far as graph networks use them.
+"""Sparse tensors of coordinates (COO) or of rows (CSR) and values, as graph networks use them.
 
 >>> import chainrule as cr
 >>> adjacency = cr.sparse_coo_tensor([[0, 1, 1], [1, 0, 1]], [1.0, 2.0, 3.0], (2, 2))
@@ -19,22 +19,25 @@ from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor
 from chainrule.autograd.function import Function
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
-from chainrule.creation import full, tensor, zeros
+from chainrule.creation import arange, full, tensor, zeros
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.missing_names import missing
-from chainrule.ops import cat, nonzero, stack
+from chainrule.ops import cat, nonzero, searchsorted, stack
 from chainrule.ops.matmul import MatrixLike
 
 __all__ = [
     "DoubleTensor",
     "FloatTensor",
+    "SparseCSRTensor",
     "SparseTensor",
     "addmm",
     "mm",
     "softmax",
     "sparse_coo_tensor",
+    "sparse_csr_tensor",
     "sum",
     "to_sparse",
+    "to_sparse_csr",
 ]
 
 
@@ -68,7 +71,7 @@ class SparseTensor(MatrixLike):
 
     # --- description ---
 
-    is_sparse = True
+    is_sparse, is_sparse_csr = True, False
     layout = "torch.sparse_coo"
 
     @property
@@ -170,6 +173,15 @@ class SparseTensor(MatrixLike):
     def to_sparse(self, *args: Any) -> SparseTensor:
         """Return this."""
         return self
+
+    def to_sparse_csr(self) -> SparseCSRTensor:
+        """Return a matrix by its rows, coalesced."""
+        if self.ndim != 2:
+            raise ShapeError(f"to_sparse_csr: expected a matrix, got the shape {list(self._shape)}")
+        x = self.coalesce()
+        rows, cols = x._index.unbind(0)
+        starts = arange(self._shape[0] + 1, device=self.device)
+        return SparseCSRTensor(searchsorted(rows, starts), cols, x._data, self._shape)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Convert the values, and move values and coordinates, as `Tensor.to`."""
@@ -278,6 +290,79 @@ class SparseTensor(MatrixLike):
     def sum(self, dim: int | None = None) -> Any:
         """Return the sum of all elements, a `Tensor`, or over a dimension: see `sparse.sum`."""
         return sum(self, dim)
+
+
+class SparseCSRTensor(SparseTensor):
+    """A sparse matrix by its rows: where each one starts among the columns and values.
+
+    `sparse_csr_tensor` and `Tensor.to_sparse_csr` make it. It has all that a `SparseTensor` has.
+
+    Parameters
+    ----------
+    crow_indices : Tensor of int64, shape (rows + 1,)
+        The number of values before each row, and of all.
+    col_indices : Tensor of int64, shape (n,)
+        The columns of the values, row by row.
+    values : Tensor, shape (n,)
+        The values.
+    shape : tuple of two ints
+        The shape.
+    """
+
+    is_sparse, is_sparse_csr = False, True
+    layout = "torch.sparse_csr"
+
+    def __init__(
+        self, crow_indices: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, ...]
+    ) -> None:
+        self._crow = crow_indices
+        places = arange(len(col_indices), device=values.device)
+        rows = searchsorted(crow_indices[1:], places, right=True)
+        super().__init__(stack([rows, col_indices]), values, shape)
+
+    def _like(self, values: Tensor) -> SparseTensor:
+        return SparseCSRTensor(self._crow, self._index[1], values, self._shape)
+
+    def crow_indices(self) -> Tensor:
+        """Return the number of values before each row, and of all."""
+        return self._crow
+
+    def col_indices(self) -> Tensor:
+        """Return the columns of the values."""
+        return self._index[1]
+
+    def values(self) -> Tensor:
+        """Return the values, of shape (n,)."""
+        return self._data
+
+    def to_sparse(self, *args: Any, layout: Any = None) -> SparseTensor:
+        """Return it by coordinates; by rows, if that is the layout."""
+        if layout == self.layout:
+            return self
+        return SparseTensor(self._index, self._data, self._shape)
+
+    def to_sparse_coo(self) -> SparseTensor:
+        """Return it by coordinates."""
+        return self.to_sparse()
+
+    def to_sparse_csr(self) -> SparseCSRTensor:
+        """Return this."""
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        """Convert the values, and move values and indices, as `Tensor.to`."""
+        values = self._data.to(*args, **kwargs)
+        indices = self._crow.to(values.device), self._index[1].to(values.device)
+        return SparseCSRTensor(*indices, values, self._shape)
+
+    def __repr__(self) -> str:
+        crow, col, values = [
+            repr(t).replace("\n", "\n" + " " * 14) for t in (self._crow, self._index[1], self._data)
+        ]
+        return (
+            f"tensor(crow_indices={crow},\n       col_indices={col},\n       values={values}, "
+            f"size={self._shape}, nnz={self._nnz()}, layout={self.layout})"
+        )
 
 
 # --- products ------------------------------------------------------------------------------------
@@ -470,13 +555,8 @@ def sparse_coo_tensor(
     tensor([[0., 0., 3.],
             [4., 0., 5.]])
     """
-    given = tensor_of(values) if isinstance(values, Tensor) else tensor(values, dtype=dtype)
-    if dtype is not None or device is not None:
-        given = given.to(given.device if device is None else device).to(
-            dtype_of(dtype or given.dtype)
-        )
-    index = tensor_of(indices) if isinstance(indices, Tensor) else tensor(indices)
-    index = index.to("int64").to(given.device)
+    given = _values(values, dtype, device, requires_grad)
+    index = _index(indices, given.device)
     if index.ndim != 2 or given.shape != index.shape[1:]:
         raise ShapeError(
             "sparse_coo_tensor: expected indices of shape (dimensions, n) and values of shape "
@@ -498,12 +578,28 @@ def sparse_coo_tensor(
                 f"sparse_coo_tensor: coordinates between {least} and {greatest} are outside of the "
                 f"shape {list(shape)}"
             )
-    if requires_grad:
-        given = given.detach().requires_grad_()
     return SparseTensor(index, given, shape, bool(is_coalesced))
 
 
-def to_sparse(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
+def _values(values: Any, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
+    """Return the values of a new sparse tensor."""
+    given = tensor_of(values) if isinstance(values, Tensor) else tensor(values, dtype=dtype)
+    if dtype is not None or device is not None:
+        given = given.to(given.device if device is None else device).to(
+            dtype_of(dtype or given.dtype)
+        )
+    return given.detach().requires_grad_() if requires_grad else given
+
+
+def _index(indices: Any, device: DeviceLike) -> Tensor:
+    """Return the indices of a new sparse tensor."""
+    index = tensor_of(indices) if isinstance(indices, Tensor) else tensor(indices)
+    return index.to("int64").to(device)
+
+
+def to_sparse(
+    input: Tensor, sparse_dim: int | None = None, *, layout: str | None = None
+) -> SparseTensor:
     """Return a tensor's elements that aren't 0 as a sparse tensor.
 
     Parameters
@@ -511,6 +607,8 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     input : Tensor
     sparse_dim : int, optional
         As in PyTorch: all dimensions.
+    layout : sparse_coo or sparse_csr, optional
+        Coordinates, by default, or rows.
 
     Returns
     -------
@@ -529,7 +627,99 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
             f"to_sparse: all dimensions become sparse, got sparse_dim={sparse_dim} for {input.ndim}"
         )
     index = nonzero(input.detach()).mT
-    return SparseTensor(index, input[tuple(index.unbind(0))], tuple(input.shape), True)
+    found = SparseTensor(index, input[tuple(index.unbind(0))], tuple(input.shape), True)
+    return found.to_sparse_csr() if layout == SparseCSRTensor.layout else found
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> SparseCSRTensor:
+    """Return a sparse matrix by its rows.
+
+    Parameters
+    ----------
+    crow_indices : Tensor, array or list of int, shape (rows + 1,)
+        The number of values before each row, and of all.
+    col_indices : Tensor, array or list of int, shape (n,)
+        The columns of the values, row by row.
+    values : Tensor, array or list, shape (n,)
+        The values, whose history is kept.
+    size : two ints, optional
+        The shape: as many columns as the indices need, if left out.
+    dtype, device, requires_grad
+        As for `sparse_coo_tensor`.
+
+    Returns
+    -------
+    SparseCSRTensor
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+    ArgumentError
+        If `crow_indices` don't begin with 0, end with n and grow.
+    OutOfBoundsError
+        If a column is outside of the shape.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> s = cr.sparse_csr_tensor([0, 1, 3], [1, 0, 1], [1.0, 2.0, 3.0], (2, 2))
+    >>> s @ cr.tensor([1.0, 10.0])
+    tensor([10., 32.])
+    """
+    given = _values(values, dtype, device, requires_grad)
+    crow, col = [_index(each, given.device) for each in (crow_indices, col_indices)]
+    if crow.ndim != 1 or not len(crow) or col.ndim != 1 or given.shape != col.shape:
+        raise ShapeError(
+            "sparse_csr_tensor: expected crow_indices of shape (rows + 1,), col_indices and values "
+            f"of shape (n,), got {list(crow.shape)}, {list(col.shape)} and {list(given.shape)}"
+        )
+    if size is None:
+        size = len(crow) - 1, int(col.max()) + 1 if len(col) else 0
+    shape = tuple([int(n) for n in size])
+    if len(shape) != 2 or shape[0] != len(crow) - 1:
+        raise ShapeError(
+            f"sparse_csr_tensor: {len(crow)} crow_indices are of {len(crow) - 1} rows, but the "
+            f"shape is {list(shape)}"
+        )
+    if is_known(crow._array) and is_known(col._array):
+        _check_rows(crow, col, shape)
+    return SparseCSRTensor(crow, col, given, shape)
+
+
+def _check_rows(crow: Tensor, col: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise if the indices of a sparse matrix by its rows are invalid."""
+    if int(crow[0]) or int(crow[-1]) != len(col) or bool((crow.diff() < 0).any()):
+        raise ArgumentError(
+            "sparse_csr_tensor: crow_indices must grow from 0 to the number of values, "
+            f"{len(col)}, got {crow.tolist()}"
+        )
+    if len(col) and not 0 <= int(col.min()) <= int(col.max()) < shape[1]:
+        raise OutOfBoundsError(
+            f"sparse_csr_tensor: columns between {int(col.min())} and {int(col.max())} are outside "
+            f"of the shape {list(shape)}"
+        )
+
+
+def to_sparse_csr(input: Tensor) -> SparseCSRTensor:
+    """Return a matrix's elements that aren't 0 as a sparse matrix by its rows.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.eye(2).to_sparse_csr().crow_indices()
+    tensor([0, 1, 2])
+    """
+    return to_sparse(input).to_sparse_csr()
 
 
 class _SparseType(type):

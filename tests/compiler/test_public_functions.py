@@ -216,6 +216,7 @@ OUTSIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "bfloat16": (lambda x: x.bfloat16(), "bfloat16"),
     "cuda": (lambda x: x.cuda(), "CuPy|can't move arrays"),
     "to_sparse": (lambda x: x.to_sparse(), "depends on values"),
+    "to_sparse_csr": (lambda x: x[None].to_sparse_csr(), "depends on values"),
     "resize_": (lambda x: x.clone().resize_(1), "t.data = x"),
     "resize_as_": (lambda x: x.clone().resize_as_(cr.ones(1)), "t.data = x"),
     "set_": (lambda x: x.clone().set_(cr.ones(1)), "t.data = x"),

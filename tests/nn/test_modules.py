@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import pickle
 import weakref
+from collections import OrderedDict
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -492,3 +495,46 @@ def test_fused_recurrences_have_all_derivatives(kind: str) -> None:
     points[0].grad = None
     layer(points[0])[0].sum().backward()
     assert points[0].grad is not None
+
+
+def test_the_dictionaries_of_hooks_are_pytorchs() -> None:
+    """They list the hooks in order, and what is done to them is done to the module."""
+    libraries = [cr]
+    with contextlib.suppress(ImportError):
+        libraries.append(import_module("torch"))
+
+    def program(m: Any) -> list[Any]:
+        seen: list[Any] = []
+        layer = m.nn.Linear(1, 1)
+        layer.register_forward_pre_hook(lambda *args: seen.append("before"))
+        handle = layer.register_forward_hook(lambda *args: seen.append("after"))
+        first = layer.register_forward_hook(lambda *args: seen.append("first"), prepend=True)
+        layer.register_full_backward_hook(lambda *args: seen.append("backward"))
+        layer(m.ones(1, 1)).sum().backward()
+        names = ["_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks"]
+        names += ["_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"]
+        seen += [len(getattr(layer, name)) for name in names]
+        for hook in layer._forward_hooks.values():
+            hook(layer, None, None)
+        del layer._forward_hooks[next(iter(layer._forward_hooks))]
+        layer._forward_pre_hooks.clear()
+        layer(m.ones(1, 1))
+        first.remove()  # twice is fine
+        handle.remove()
+        seen.append(dict(layer._forward_hooks))
+        layer._forward_hooks[7] = lambda *args: seen.append("mine")
+        layer(m.ones(1, 1))
+        layer._forward_hooks = OrderedDict()
+        layer._backward_hooks = OrderedDict()
+        layer(m.ones(1, 1)).sum().backward()
+        fresh = m.nn.Linear(1, 1)
+        fresh._forward_pre_hooks[3] = lambda *args: seen.append("set")
+        fresh(m.ones(1, 1))
+        return seen
+
+    results = [program(m) for m in libraries]
+    assert results[0][:4] == ["before", "first", "after", "backward"]
+    assert all(result == results[0] for result in results)
+    layer = cr.nn.Linear(1, 1)
+    assert repr(layer._forward_hooks) == "{}"
+    assert layer._hooks is None  # looking makes none

@@ -233,3 +233,54 @@ def test_the_largest_of_integers_is_one(dtype: str) -> None:
         lambda lib, x: lib.nn.functional.max_pool2d(x, 3, return_indices=True), x, order=0
     )
     assert cr.nn.functional.max_pool1d(cr.tensor([[2**40 + 1, 5]]), 2).item() == 2**40 + 1
+
+
+# --- fractional -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rank", "sizes"),
+    [
+        (2, {"kernel_size": 2, "output_size": (5, 4)}),
+        (2, {"kernel_size": (2, 3), "output_size": 1}),
+        (2, {"kernel_size": 3, "output_ratio": (0.5, 0.7)}),
+        (3, {"kernel_size": 2, "output_size": (5, 4, 3)}),
+        (3, {"kernel_size": (2, 3, 1), "output_ratio": 0.5}),
+    ],
+)
+def test_fractional_maximum_as_in_pytorch(rank: int, sizes: Any) -> None:
+    samples = RNG.random((2, 3, rank))
+
+    def function(lib: Any, x: Any) -> Any:
+        pool = getattr(lib.nn.functional, f"fractional_max_pool{rank}d")
+        layer = getattr(lib.nn, f"FractionalMaxPool{rank}d")
+        settings = {**sizes, "_random_samples": lib.tensor(samples)}
+        return *pool(x, **settings, return_indices=True), layer(**settings)(x)
+
+    compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
+
+
+def test_fractional_windows_are_drawn() -> None:
+    x = cr.arange(400.0).reshape(1, 20, 20)
+    cr.manual_seed(0)
+    layer = cr.nn.FractionalMaxPool2d(2, output_ratio=0.7)
+    results = {tuple(layer(x).flatten().tolist()) for _ in range(20)}
+    assert len(results) > 10
+    for result in results:
+        assert len(set(result)) == len(result) == 14 * 14
+        assert result[-1] == 399.0  # the last window ends with the image
+    assert F.fractional_max_pool2d_with_indices(x, 2, 7)[1].shape == (1, 7, 7)
+    assert F.fractional_max_pool3d_with_indices(x[None], 1, 1)[1].tolist() == [[[[399]]]]
+
+
+def test_errors_of_fractional_pooling() -> None:
+    x = draw(1, 6, 6)
+    for sizes in ({}, {"output_size": 3, "output_ratio": 0.5}):
+        with pytest.raises(ValueError, match="either an output_size or an output_ratio"):
+            cr.nn.FractionalMaxPool2d(2, **sizes)
+    with pytest.raises(ValueError, match="output_ratio must be between 0 and 1"):
+        cr.nn.FractionalMaxPool3d(2, output_ratio=(0.5, 1.5, 0.5))
+    with pytest.raises(ValueError, match="5 windows of 3 don't fit into 6"):
+        F.fractional_max_pool2d(x, 3, 5)
+    with pytest.raises(ValueError, match=r"_random_samples of shape \[1, 1, 2\], got \[1, 1, 3\]"):
+        F.fractional_max_pool2d(x, 2, 3, _random_samples=np.zeros((1, 1, 3)))

@@ -20,7 +20,7 @@ from chainrule.autograd.modes import (
     no_grad,
     run_in,
 )
-from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.namespace import TENSOR_XP, connected
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
@@ -409,6 +409,8 @@ def autograd_grad(
             results.append(None)
         else:
             raise _unused(tensor, name)
+    if create_graph and (others := run.unclaimed()):
+        results = [None if grad is None else connected(grad, others) for grad in results]
     return dict(zip(names, results, strict=True)) if named else tuple(results)
 
 

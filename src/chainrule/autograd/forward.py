@@ -13,7 +13,14 @@ from typing import Any
 
 from chainrule.autograd.modes import current_modes, enable_grad, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, reachable
+from chainrule.autograd.node import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    collective_nodes,
+    endpoint,
+    reachable,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
@@ -138,7 +145,7 @@ def propagate_tangents(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
         arriving = tuple(
             [None if edge is None else tangents.get(endpoint(edge)) for edge in node.edges]
         )
-        if any(tangent is not None for tangent in arriving):
+        if any(tangent is not None for tangent in arriving) or node in collective_nodes:
             result = node.jvp(arriving, TENSOR_XP)
             for index, tangent in enumerate(result if isinstance(result, tuple) else (result,)):
                 if tangent is not None:

@@ -156,6 +156,14 @@ class Node:
         return f"<{self.name}>"
 
 
+collective_nodes: weakref.WeakSet[Node] = weakref.WeakSet()
+"""Nodes whose derivative other processes take part in, and wait for.
+
+A pass for some inputs runs those that it reaches and that were recorded after the first input, also
+where none of the inputs depends on them.
+"""
+
+
 class GradientEdge(NamedTuple):
     """A tensor's node and output number: the tensor's position in the graph."""
 

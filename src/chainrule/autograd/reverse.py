@@ -27,6 +27,7 @@ from chainrule.autograd.node import (
     Edge,
     Node,
     NodeOutput,
+    collective_nodes,
     endpoint,
     made_at,
     reachable,
@@ -54,6 +55,19 @@ def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
                 arriving.add(node)
                 break
     return found
+
+
+def _capture_constants(
+    captures: dict[Node, list[tuple[int, int]]], collective: Collection[Node]
+) -> None:
+    """Capture the cotangents of constants in collective nodes, under negative keys.
+
+    Other processes take part in the derivatives of these cotangents, too.
+    """
+    for node in collective:
+        for edge in node.edges:
+            if type(edge) is AccumulateGrad and edge.private and edge not in captures:
+                captures[edge] = [(0, -1 - len(captures))]
 
 
 # --- reference counts -----------------------------------------------------------------------------
@@ -251,7 +265,8 @@ class BackwardPass:
     ) -> None:
         """Run only the nodes between the pending roots and `targets`, and capture the targets.
 
-        With `earliest`, no node of a lower number runs, which separates targets that lead to each
+        Collective nodes run as well, if they were recorded after the first of the targets. With
+        `earliest`, no node of a lower number runs, which separates targets that lead to each
         other.
         """
         captures: dict[Node, list[tuple[int, int]]] = {}
@@ -260,11 +275,22 @@ class BackwardPass:
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
         earliest = earliest or min((node.seq for node in captures), default=0)
-        running = leading(reachable(self.pending, earliest), captures)
+        nodes = reachable(self.pending, earliest)
+        if collective_nodes:
+            collective = {node for node in nodes if node in collective_nodes}
+            if self.xp is not None:
+                _capture_constants(captures, collective)
+            running = leading(nodes, captures.keys() | collective) | collective
+        else:
+            running = leading(nodes, captures)
         self.receiving = running | captures.keys()
         if run_leaves:
             running.update(node for node in captures if type(node) is AccumulateGrad)
         self.running = running
+
+    def unclaimed(self) -> list[Tensor]:
+        """Return the recorded cotangents that were captured, but are not of a target."""
+        return [g for key, g in self.captured.items() if key < 0 and g.requires_grad]
 
     def reached(self, nodes: Collection[Node]) -> set[Node]:
         """Return those of `nodes` that this pass reaches."""

@@ -31,6 +31,7 @@ from chainrule.ops.matmul import Number as Number
 from chainrule.ops.order_statistics import Histogram as Histogram
 from chainrule.ops.reductions import Extremes as Extremes
 from chainrule.ops.statistics import Bounds as Bounds
+from chainrule.sparse import SparseCSRTensor as SparseCSRTensor
 from chainrule.sparse import SparseTensor as SparseTensor
 
 class TensorMethods:
@@ -653,6 +654,9 @@ class TensorMethods:
     def is_sparse(self) -> builtins.bool:
         """Whether the tensor is sparse: False."""
     @property
+    def is_sparse_csr(self) -> builtins.bool:
+        """Whether it is sparse by rows: False."""
+    @property
     def layout(self) -> str:
         """The layout: always strided."""
     @property
@@ -946,35 +950,65 @@ class TensorMethods:
         """Return the outer product of two vectors: the products of all pairs of their elements."""
     def ger(self, vec2: Operand) -> Tensor:
         """Return the outer product of two vectors: the products of all pairs of their elements."""
-    def addmm(self, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmm(
+        self, mat1: Operand, mat2: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
         """Return beta · x + alpha · (mat1 @ mat2)."""
     def addmm_(
-        self, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
+        self, mat1: Operand, mat2: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
     ) -> Tensor:
         """Do `addmm` in place."""
-    def addmv(self, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmv(
+        self, mat: Operand, vec: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
         """Return beta · x + alpha · (mat @ vec), for a matrix and a vector."""
-    def addmv_(self, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmv_(
+        self, mat: Operand, vec: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
         """Do `addmv` in place."""
-    def addr(self, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addr(
+        self, vec1: Operand, vec2: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
         """Return beta · x + alpha · (the outer product of two vectors)."""
-    def addr_(self, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addr_(
+        self, vec1: Operand, vec2: Operand, *former: Operand, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
         """Do `addr` in place."""
     def addbmm(
-        self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+        self,
+        batch1: Operand,
+        batch2: Operand,
+        *former: Operand,
+        beta: Number = 1,
+        alpha: Number = 1,
     ) -> Tensor:
         """Return beta · x + alpha · Σ (batch1[i] @ batch2[i]), the sum over two stacks of
         matrices."""
     def addbmm_(
-        self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+        self,
+        batch1: Operand,
+        batch2: Operand,
+        *former: Operand,
+        beta: Number = 1,
+        alpha: Number = 1,
     ) -> Tensor:
         """Do `addbmm` in place."""
     def baddbmm(
-        self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+        self,
+        batch1: Operand,
+        batch2: Operand,
+        *former: Operand,
+        beta: Number = 1,
+        alpha: Number = 1,
     ) -> Tensor:
         """Return beta · x[i] + alpha · (batch1[i] @ batch2[i]) for all matrices of two stacks."""
     def baddbmm_(
-        self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+        self,
+        batch1: Operand,
+        batch2: Operand,
+        *former: Operand,
+        beta: Number = 1,
+        alpha: Number = 1,
     ) -> Tensor:
         """Do `baddbmm` in place."""
     # --- chainrule.ops.order_statistics ---
@@ -1822,8 +1856,12 @@ class TensorMethods:
         """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without
         `end`."""
     # --- chainrule.sparse ---
-    def to_sparse(self, sparse_dim: builtins.int | None = None) -> SparseTensor:
+    def to_sparse(
+        self, sparse_dim: builtins.int | None = None, *, layout: str | None = None
+    ) -> SparseTensor:
         """Return a tensor's elements that aren't 0 as a sparse tensor."""
+    def to_sparse_csr(self) -> SparseCSRTensor:
+        """Return a matrix's elements that aren't 0 as a sparse matrix by its rows."""
     # --- operators ---
     def __add__(self, other: Operand) -> Tensor: ...
     def __radd__(self, other: Operand) -> Tensor: ...

@@ -20,11 +20,12 @@ __all__ = [
     "set_default_device",
     "set_float32_matmul_precision",
     "sparse_coo",
+    "sparse_csr",
     "strided",
     "use_deterministic_algorithms",
 ]
 
-strided, sparse_coo = "torch.strided", "torch.sparse_coo"
+strided, sparse_coo, sparse_csr = "torch.strided", "torch.sparse_coo", "torch.sparse_csr"
 """Layouts, which `Tensor.layout` returns."""
 
 channels_last, channels_last_3d = "torch.channels_last", "torch.channels_last_3d"

@@ -10,6 +10,7 @@ from chainrule.nn import utils as utils
 if TYPE_CHECKING:
     from chainrule.nn import init as init
     from chainrule.nn import parallel as parallel
+    from chainrule.nn.functional import attention as attention
     from chainrule.nn.modules import *
     from chainrule.nn.modules import Module as Module
     from chainrule.nn.parallel import DataParallel as DataParallel
@@ -20,7 +21,7 @@ else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         """Import the layers when the first one is asked for: functions don't need them."""
-        if name in ("init", "modules", "parallel", "parameter"):
+        if name in ("attention", "init", "modules", "parallel", "parameter"):
             return import_module(f"{__name__}.{name}")
         if name == "__all__":
             modules = import_module(f"{__name__}.modules")

@@ -75,7 +75,7 @@ if not TYPE_CHECKING:
         for name in sys.modules[f"{__name__}.{subject}"].__all__
     ]
 
-lazy_methods("chainrule.sparse", "to_sparse")
+lazy_methods("chainrule.sparse", "to_sparse to_sparse_csr")
 lazy_methods(
     "chainrule.linalg",
     "det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve cholesky_inverse",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, cast
 
+import numpy as np
+
 from chainrule.arguments import Operand, tensor_of
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
 from chainrule.operation import inplace_form, operation, reflected
 from chainrule.ops.products import tensordot
 from chainrule.ops.wrappers import binary_function
@@ -312,9 +316,37 @@ def _add_product(name: str, x: Operand, product: Tensor, beta: Number, alpha: Nu
     return elementwise.add.apply(x, product)
 
 
+def _in_former_order(name: str, factors: str, *given: Any) -> tuple[Any, ...]:
+    """Return the input, both factors, beta and alpha of a call in PyTorch's order until 2019."""
+    beta, input, *others = (
+        given if isinstance(given[0], _NUMBERS) else (given[1], given[0], *given[2:])
+    )
+    alpha = others.pop(0) if len(others) == 3 else 1
+    if len(others) != 2 or not (isinstance(beta, _NUMBERS) and isinstance(alpha, _NUMBERS)):
+        raise ArgumentTypeError(
+            f"{name}: expected input, {factors}, and beta= and alpha= by name, got {len(given)} "
+            "arguments without names"
+        )
+    warnings.warn(
+        f"{name}(beta, input, alpha, {factors}) is deprecated, as in PyTorch: say "
+        f"{name}(input, {factors}, beta={beta}, alpha={alpha})",
+        DeprecationWarning,
+        stacklevel=user_stack_level(),
+    )
+    return input, *others, beta, alpha
+
+
+_NUMBERS = (int, float, complex, np.number)
+
+
 @operation(inplace=True)
 def addmm(
-    input: Operand, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand,
+    mat1: Operand,
+    mat2: Operand,
+    *former: Operand,
+    beta: Number = 1,
+    alpha: Number = 1,
 ) -> Tensor:
     """Return beta · x + alpha · (mat1 @ mat2).
 
@@ -325,6 +357,9 @@ def addmm(
     mat1 : Tensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
         Of the dtype of `mat1`.
+    former
+        PyTorch's order until 2019, with a warning: ``addmm(beta, input, alpha, mat1, mat2)``, as a
+        method ``input.addmm(beta, alpha, mat1, mat2)``, both also without alpha.
     beta : number, default 1
         The factor of `input`; if it is 0, nan and inf in `input` are ignored.
     alpha : number, default 1
@@ -353,12 +388,20 @@ def addmm(
     tensor([[11., 10.],
             [10., 11.]])
     """
+    if former:
+        given = input, mat1, mat2, *former
+        input, mat1, mat2, beta, alpha = _in_former_order("addmm", "mat1, mat2", *given)
     return _add_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 @operation(inplace=True)
 def addmv(
-    input: Operand, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand,
+    mat: Operand,
+    vec: Operand,
+    *former: Operand,
+    beta: Number = 1,
+    alpha: Number = 1,
 ) -> Tensor:
     """Return beta · x + alpha · (mat @ vec), for a matrix and a vector.
 
@@ -370,6 +413,9 @@ def addmv(
     >>> cr.addmv(cr.ones(2), cr.eye(2), cr.tensor([2.0, 3.0]))
     tensor([3., 4.])
     """
+    if former:
+        given = input, mat, vec, *former
+        input, mat, vec, beta, alpha = _in_former_order("addmv", "mat, vec", *given)
     return _add_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -378,7 +424,12 @@ addmv_ = inplace_form(addmv)
 
 @operation(inplace=True)
 def addr(
-    input: Operand, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand,
+    vec1: Operand,
+    vec2: Operand,
+    *former: Operand,
+    beta: Number = 1,
+    alpha: Number = 1,
 ) -> Tensor:
     """Return beta · x + alpha · (the outer product of two vectors).
 
@@ -391,12 +442,20 @@ def addr(
     tensor([[3., 4.],
             [6., 8.]])
     """
+    if former:
+        given = input, vec1, vec2, *former
+        input, vec1, vec2, beta, alpha = _in_former_order("addr", "vec1, vec2", *given)
     return _add_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 @operation(inplace=True)
 def addbmm(
-    input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand,
+    batch1: Operand,
+    batch2: Operand,
+    *former: Operand,
+    beta: Number = 1,
+    alpha: Number = 1,
 ) -> Tensor:
     """Return beta · x + alpha · Σ (batch1[i] @ batch2[i]), the sum over two stacks of matrices.
 
@@ -414,6 +473,9 @@ def addbmm(
     >>> cr.addbmm(cr.zeros(1, 1), cr.ones(5, 1, 2), cr.ones(5, 2, 1))
     tensor([[10.]])
     """
+    if former:
+        given = input, batch1, batch2, *former
+        input, batch1, batch2, beta, alpha = _in_former_order("addbmm", "batch1, batch2", *given)
     left, right = tensor_of(batch1), tensor_of(batch2)
     if left.ndim != 3 or right.ndim != 3 or left.shape[::2] != right.shape[:2]:
         raise ShapeError(
@@ -425,7 +487,12 @@ def addbmm(
 
 @operation(inplace=True)
 def baddbmm(
-    input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand,
+    batch1: Operand,
+    batch2: Operand,
+    *former: Operand,
+    beta: Number = 1,
+    alpha: Number = 1,
 ) -> Tensor:
     """Return beta · x[i] + alpha · (batch1[i] @ batch2[i]) for all matrices of two stacks.
 
@@ -440,4 +507,7 @@ def baddbmm(
     <BLANKLINE>
             [[3.]]])
     """
+    if former:
+        given = input, batch1, batch2, *former
+        input, batch1, batch2, beta, alpha = _in_former_order("baddbmm", "batch1, batch2", *given)
     return _add_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)

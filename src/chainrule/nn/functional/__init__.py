@@ -10,6 +10,7 @@ from chainrule.nn.functional.convolution import *
 from chainrule.nn.functional.dropout import *
 from chainrule.nn.functional.embedding import *
 from chainrule.nn.functional.fold import *
+from chainrule.nn.functional.fractional_pooling import *
 from chainrule.nn.functional.interpolate import *
 from chainrule.nn.functional.linear import *
 from chainrule.nn.functional.losses import *
@@ -34,6 +35,7 @@ if not TYPE_CHECKING:  # as in `ops`
             "dropout",
             "embedding",
             "fold",
+            "fractional_pooling",
             "interpolate",
             "linear",
             "losses",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +15,7 @@ from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from chainrule.nn.functional.dropout import dropout
 from chainrule.primitives import elementwise
 
@@ -148,3 +151,50 @@ def _apply_mask(
     if is_known(fully_masked) and not fully_masked.any():
         return scores, None
     return ops.where(make(fully_masked, None), 0.0, scores), fully_masked
+
+
+# --- choice of a kernel: `torch.nn.attention` -----------------------------------------------------
+
+
+class SDPBackend(enum.IntEnum):
+    """Names of kernels of PyTorch for `scaled_dot_product_attention`."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(
+    backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False
+) -> Iterator[None]:
+    """Accept the choice of a kernel for attention, which PyTorch's scripts make.
+
+    Parameters
+    ----------
+    backends : SDPBackend or sequence of them
+        Without effect: there is one way to compute it.
+    set_priority : bool, default False
+        Without effect.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `backends` are others.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> from chainrule.nn.attention import SDPBackend, sdpa_kernel
+    >>> q = cr.ones(1, 2, 4)
+    >>> with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+    ...     cr.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    (1, 2, 4)
+    """
+    chosen = [backends] if isinstance(backends, SDPBackend) else backends
+    if not all(isinstance(each, SDPBackend) for each in chosen):
+        raise ArgumentTypeError(f"sdpa_kernel: expected SDPBackend or a list, got {backends!r}")
+    yield

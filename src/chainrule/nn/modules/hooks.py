@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.function import Function
@@ -21,13 +21,17 @@ class Hooks:
 
     def add(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Register a hook, after or before the others."""
-        hooks = self._kinds.setdefault(kind, HookDict())
+        hooks = self.of_kind(kind)
         others = dict(hooks) if prepend else {}
         handle = RemovableHandle(hooks, hook)
         for key, other in others.items():
             del hooks[key]
             hooks[key] = other
         return handle
+
+    def of_kind(self, kind: str) -> HookDict:
+        """Return the hooks of a kind by number, to be read or changed."""
+        return self._kinds.setdefault(kind, HookDict())
 
     def of(self, *kinds: str) -> list[Any]:
         """Return the hooks of some kinds, in the order of registration."""
@@ -44,6 +48,66 @@ class Hooks:
     def any(self) -> bool:
         """Whether there is a hook of any kind."""
         return any(self._kinds.values())
+
+
+class HookView(MutableMapping[int, Callable[..., Any]]):
+    """The hooks of one kind of a module, by number: what PyTorch's scripts read and change."""
+
+    def __init__(self, module: Module, kind: str) -> None:
+        self._module, self._kind = module, kind
+        self._paired = kind in ("pre", "post")  # with whether they take keywords
+
+    def _own(self) -> dict[int, Any]:
+        hooks = self._module._hooks
+        return {} if hooks is None else hooks.of_kind(self._kind)
+
+    def __getitem__(self, key: int) -> Callable[..., Any]:
+        hook: Any = self._own()[key]
+        return hook[1] if self._paired else hook  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
+        if self._module._hooks is None:
+            self._module._hooks = Hooks()
+        self._own()[key] = (False, hook) if self._paired else hook
+
+    def __delitem__(self, key: int) -> None:
+        del self._own()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(self._own()))
+
+    def __len__(self) -> int:
+        return len(self._own())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class HookDictionary:
+    """The attribute of a module that is a `HookView`; assigning to it replaces the hooks."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        return self if module is None else HookView(module, self._kind)
+
+    def __set__(self, module: Module, hooks: Mapping[int, Callable[..., Any]]) -> None:
+        view, hooks = HookView(module, self._kind), dict(hooks)
+        view.clear()
+        view.update(hooks)
+
+
+class HookDictionaries:
+    """The hooks of a module, a dictionary of each kind under PyTorch's names."""
+
+    _forward_pre_hooks = HookDictionary("pre")
+    _forward_hooks = HookDictionary("post")
+    _backward_pre_hooks = HookDictionary("backward_pre")
+    _backward_hooks = HookDictionary("backward")
+    _state_dict_hooks = HookDictionary("state")
+    _load_state_dict_pre_hooks = HookDictionary("load_pre")
+    _load_state_dict_post_hooks = HookDictionary("load")
 
 
 def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True) -> Any:

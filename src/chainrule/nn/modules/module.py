@@ -12,7 +12,7 @@ from chainrule.autograd.node import RemovableHandle
 from chainrule.autograd.tensor import Tensor, is_parameter
 from chainrule.errors import ArgumentTypeError
 from chainrule.interrupts import call_then
-from chainrule.nn.modules.hooks import GLOBAL_HOOKS, Hooks, call_with_hooks
+from chainrule.nn.modules.hooks import GLOBAL_HOOKS, HookDictionaries, Hooks, call_with_hooks
 from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
 from chainrule.nn.modules.state import IncompatibleKeys, load_state, save_state
 from chainrule.nn.parameter import Parameter, is_uninitialized
@@ -29,7 +29,7 @@ def _no_forward(self: Module, *inputs: Any) -> Any:
     )
 
 
-class Module(Stateful):
+class Module(Stateful, HookDictionaries):
     """The base class of layers and networks.
 
     A subclass makes its layers and parameters in ``__init__``, after ``super().__init__()``, and

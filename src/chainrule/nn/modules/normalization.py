@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation import empty, ones, zeros
+from chainrule.creation import empty, full_like, ones, zeros
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
@@ -21,6 +21,7 @@ from chainrule.nn.parameter import (
     UninitializedParameter,
     is_uninitialized,
 )
+from chainrule.ops import stack
 
 __all__ = [
     "BatchNorm1d",
@@ -39,6 +40,7 @@ __all__ = [
     "LazyInstanceNorm3d",
     "LocalResponseNorm",
     "RMSNorm",
+    "SyncBatchNorm",
 ]
 
 
@@ -178,7 +180,10 @@ class _BatchNorm(_ChannelNorm):
         if training and not values["track_running_stats"]:
             mean = var = None
         momentum = 0.0 if momentum is None else momentum
-        return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum, values["eps"])
+        return self._normalized(input, mean, var, own, momentum)
+
+    def _normalized(self, input: Any, mean: Any, var: Any, own: bool, momentum: float) -> Tensor:
+        return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -207,6 +212,123 @@ class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes: inputs of shape (n, c, d, h, w)."""
 
     _dimensions = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all ranks, in training: inputs of shape (n, c, ...).
+
+    Parameters
+    ----------
+    num_features, eps, momentum, affine, track_running_stats
+        As for `BatchNorm2d`.
+    process_group : Communicator, optional
+        The ranks, such as `distributed.world()`. None is this rank alone.
+    device, dtype, bias
+        As for `BatchNorm2d`.
+
+    Notes
+    -----
+    One exchange for each call. The derivatives are those of batch normalisation of all ranks'
+    inputs together: gradients belong to the sum of the ranks' losses, see `Communicator`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> def program(comm):
+    ...     layer = cr.nn.SyncBatchNorm(1, process_group=comm)
+    ...     return layer(cr.tensor([[2.0 * comm.rank]])).item()  # mean 1, variance 1
+    >>> cr.distributed.run_ranks(program, 2)
+    [-0.99999..., 0.99999...]
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        settings = momentum, affine, track_running_stats, device, dtype
+        super().__init__(num_features, eps, *settings, bias=bias)
+        self.process_group = process_group
+
+    def _check(self, input: Any) -> None:
+        if input.ndim < 2:
+            raise ShapeError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def _normalized(self, input: Any, mean: Any, var: Any, own: bool, momentum: float) -> Tensor:
+        if self.process_group is None or not own:
+            return super()._normalized(input, mean, var, own, momentum)
+        total, center, spread = _moments_of_all(input, self.process_group)
+        if mean is not None:
+            with no_grad():
+                mean.lerp_(center.detach().to(mean.dtype), momentum)
+                var.lerp_((spread / (total - 1)).detach().to(var.dtype), momentum)
+        factor = (spread / total + self.eps).rsqrt()
+        if self.weight is not None:
+            factor = factor * self.weight
+        shape = [-1 if i == 1 else 1 for i in range(input.ndim)]
+        result: Tensor = (input - center.reshape(shape)) * factor.reshape(shape)
+        return result if self.bias is None else result + self.bias.reshape(shape)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Return a module with a `SyncBatchNorm` in the place of every batch normalisation.
+
+        Parameters, running statistics and settings are the same objects.
+
+        Examples
+        --------
+        >>> from chainrule import nn
+        >>> net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+        >>> type(nn.SyncBatchNorm.convert_sync_batchnorm(net)[1]).__name__
+        'SyncBatchNorm'
+        """
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            for name, _ in converted._of(PARAMETER, *BUFFERS):
+                setattr(converted, name, getattr(module, name))
+            return converted.train(module.training)
+        for name, child in module.named_children():
+            module.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+
+def _moments_of_all(input: Tensor, ranks: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the count, the mean and the sum of squared deviations of each channel on all ranks.
+
+    They are combined from those of each rank, which is as accurate as one pass over all inputs.
+    """
+    axes = [i for i in range(input.ndim) if i != 1]
+    shape = [-1 if i == 1 else 1 for i in range(input.ndim)]
+    size = input.numel() // max(input.shape[1], 1)
+    center = input.sum(axes) / max(size, 1)
+    spread = ((input - center.reshape(shape)) ** 2).sum(axes)
+    own = stack([full_like(center, size), center, spread])
+    sizes, centers, spreads = ranks.allgather(own[:, None], 1)
+    sizes = sizes.detach()
+    total = sizes.sum(0)
+    if float(total[0]) <= 1:
+        raise ShapeError(
+            "Expected more than 1 value per channel when training, got input size "
+            f"{list(input.shape)} on each rank"
+        )
+    center = (sizes * centers).sum(0) / total
+    return total, center, (spreads + sizes * (centers - center) ** 2).sum(0)
 
 
 class _InstanceNorm(_ChannelNorm):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn import functional as F
+from chainrule.nn.functional.fractional_pooling import output_sizes
 from chainrule.nn.modules.layer import FunctionLayer, repeated
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
@@ -202,6 +205,41 @@ class AdaptiveAvgPool3d(FunctionLayer):
 
     function = F.adaptive_avg_pool3d
     output_size: Any
+
+
+class _FractionalMaxPool(FunctionLayer):
+    """A layer of windows of one size at random distances, in an output of given size or ratio."""
+
+    function = F.fractional_max_pool2d
+    _rank: ClassVar[int] = 2
+    kernel_size: Sizes
+    output_size: Sizes | None = None
+    output_ratio: float | Sequence[float] | None = None
+    return_indices: bool = False
+    _random_samples: Any = None
+
+    def _convert(self) -> None:
+        values = self.__dict__
+        values["kernel_size"] = repeated(values["kernel_size"], self._rank)
+        size, ratio = values["output_size"], values["output_ratio"]
+        output_sizes(type(self).__name__, (2,) * self._rank, size, ratio)  # checks them
+        values["output_size"] = None if size is None else repeated(size, self._rank)
+        values["output_ratio"] = None if ratio is None else repeated(ratio, self._rank)
+
+    def extra_repr(self) -> str:
+        """Return nothing, as in PyTorch."""
+        return ""
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """Maxima of windows at random distances: see `nn.functional.fractional_max_pool2d`."""
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """Maxima of windows at random distances: see `nn.functional.fractional_max_pool3d`."""
+
+    function = F.fractional_max_pool3d
+    _rank = 3
 
 
 class _Unpool(_Pool):

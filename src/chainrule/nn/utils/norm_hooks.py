@@ -36,7 +36,7 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     return as_matrix(v, dim).norm(dim=1).reshape(shape)
 
 
-class _WeightNorm:
+class WeightNorm:
     """The hook of `weight_norm`."""
 
     def __init__(self, name: str, dim: int | None) -> None:
@@ -81,10 +81,10 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> list(nn.utils.weight_norm(nn.Linear(3, 2)).state_dict())
     ['bias', 'weight_g', 'weight_v']
     """
-    if take_pre_hook(module, _WeightNorm, name, remove=False):
+    if take_pre_hook(module, WeightNorm, name, remove=False):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     weight = getattr(module, name)
-    hook = _WeightNorm(name, dim)
+    hook = WeightNorm(name, dim)
     delattr(module, name)
     with no_grad():
         lengths = norm_except_dim(weight, dim)
@@ -105,7 +105,7 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
     >>> list(nn.utils.remove_weight_norm(layer).state_dict())
     ['bias', 'weight']
     """
-    hook: Any = take_pre_hook(module, _WeightNorm, name)
+    hook: Any = take_pre_hook(module, WeightNorm, name)
     if hook is None:
         raise ArgumentError(f"weight_norm of '{name}' not found in {module}")
     with no_grad():
@@ -119,7 +119,7 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
 # --- spectral normalisation -----------------------------------------------------------------------
 
 
-class _SpectralNorm:
+class SpectralNorm:
     """The hook of `spectral_norm`."""
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
@@ -184,11 +184,11 @@ def spectral_norm(
     >>> list(nn.utils.spectral_norm(nn.Linear(3, 2)).state_dict())
     ['bias', 'weight_orig', 'weight_u', 'weight_v']
     """
-    if take_pre_hook(module, _SpectralNorm, name, remove=False):
+    if take_pre_hook(module, SpectralNorm, name, remove=False):
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     check_iterations(n_power_iterations)
     weight = getattr(module, name)
-    hook = _SpectralNorm(name, n_power_iterations, default_dim(module, dim), eps)
+    hook = SpectralNorm(name, n_power_iterations, default_dim(module, dim), eps)
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
     for suffix, size in zip("uv", as_matrix(weight.detach(), hook.dim).shape, strict=True):
@@ -225,7 +225,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     >>> list(nn.utils.remove_spectral_norm(layer).state_dict())
     ['bias', 'weight']
     """
-    hook: Any = take_pre_hook(module, _SpectralNorm, name)
+    hook: Any = take_pre_hook(module, SpectralNorm, name)
     if hook is None:
         raise ArgumentError(f"spectral_norm of '{name}' not found in {module}")
     with no_grad():
