@@ -1,0 +1,49 @@
+"""A cluster of processes on this machine, and the errors of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from chainrule.distributed.extra import distributed
+from chainrule.kernels.threads import usable_cores
+
+
+@contextmanager
+def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]:
+    """Start a cluster on this machine, and end it with the block.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        Number of workers, by default one for each usable core. Each is a process with one thread.
+    **options
+        Further arguments of `distributed.LocalCluster`, such as ``memory_limit="2GB"``, or
+        ``processes=False`` for workers that are threads of this process.
+
+    Yields
+    ------
+    distributed.Client
+        Its ``dashboard_link`` shows the tasks, where Bokeh is installed.
+
+    Raises
+    ------
+    MissingExtraError
+        If Dask's scheduler is not installed.
+
+    Notes
+    -----
+    Processes import the program that starts them. So a script must start the cluster below
+    ``if __name__ == "__main__":``, as for `multiprocessing`.
+
+    Examples
+    --------
+    >>> from chainrule.distributed import local_cluster
+    >>> with local_cluster(1, processes=False, dashboard_address=None) as client:
+    ...     client.submit(abs, -2).result()
+    2
+    """
+    settings = {"n_workers": n_workers or usable_cores(), "threads_per_worker": 1} | options
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+        yield client
