@@ -1,23 +1,37 @@
-"""`torch.distributed` for scripts that ask whether they run in several processes: they don't."""
+"""Gradients over many processes and machines, with Dask; and names of `torch.distributed`.
 
+A script that asks whether it is one of several processes is told that it is not: here one program
+sends tasks to workers.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
 
-__all__ = ["is_available", "is_initialized"]
+if TYPE_CHECKING:
+    from chainrule.distributed.cluster import local_cluster as local_cluster
+    from chainrule.distributed.objective import Objective as Objective
+
+__all__ = ["Objective", "is_available", "is_initialized", "local_cluster"]
+
+_LATER = {"Objective": "objective", "local_cluster": "cluster"}
 
 
 def is_available() -> bool:
-    """Return False: a process computes alone."""
+    """Return False: there are no process groups."""
     return False
 
 
 def is_initialized() -> bool:
-    """Return False: a process computes alone."""
+    """Return False: there are no process groups."""
     return False
 
 
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        raise missing(__name__, name)
+        if name not in _LATER:
+            raise missing(__name__, name)
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        return value

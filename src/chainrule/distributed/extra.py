@@ -6,7 +6,7 @@ _NEEDS = "{}, which is not installed: pip install 'chainrule[distributed]'"
 
 cloudpickle = LazyModule("cloudpickle", _NEEDS.format("cloudpickle"))
 dask = LazyModule("dask", _NEEDS.format("Dask"))
-dask_core = LazyModule("dask.core", _NEEDS.format("Dask"))
 dask_delayed = LazyModule("dask.delayed", _NEEDS.format("Dask"))
 distributed = LazyModule("distributed", _NEEDS.format("distributed"))
+distributed_client = LazyModule("distributed.client", _NEEDS.format("distributed"))
 threadpoolctl = LazyModule("threadpoolctl", _NEEDS.format("threadpoolctl"))

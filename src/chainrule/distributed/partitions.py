@@ -43,12 +43,13 @@ def pickled(function: Any, what: str) -> bytes:
     ArgumentTypeError
         If the function or something that it refers to has no pickle.
     """
+    dumps = cloudpickle.dumps  # first: it may be missing
     try:
-        found: bytes = cloudpickle.dumps(function)
+        found: bytes = dumps(function)
     except Exception as error:
         raise ArgumentTypeError(
-            f"distributed: {what} can't be sent to workers: {type(error).__name__}: {error}. Open "
-            "files, locks and connections in the function, and pass them not by its closure"
+            f"distributed: {what} can't be sent to workers: {type(error).__name__}: {error}. Make "
+            "files, locks and connections in the function, not around it"
         ) from error
     return found
 
@@ -195,7 +196,7 @@ def _blocks(path: str, collection: Any) -> list[tuple[str, Any]]:
     starts = ends - collection.chunks[0]
     blocks = collection.to_delayed().reshape(-1)
     return [
-        (f"partition {i}" + (f" (rows {a} to {b})" if b == b else ""), block)
+        (f"partition {i}" + (f" (rows {a}:{b})" if b == b else ""), block)
         for i, (a, b, block) in enumerate(zip(starts, ends, blocks, strict=True))
     ]
 

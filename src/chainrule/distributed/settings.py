@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +85,12 @@ class _Modes(ModeContext):
         self._changes = {"default_dtype": dtype, "grad": settings.grad}
 
 
+@functools.lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """Return the thread pools of this process, such as BLAS, anew when modules were imported."""
+    return threadpoolctl.ThreadpoolController()
+
+
 class _Process:
     """Kernels and threads, which a process has once: tasks with other ones wait for their turn."""
 
@@ -102,7 +110,7 @@ class _Process:
                 with ExitStack() as stack:
                     stack.enter_context(using_kernels(kernels))
                     stack.enter_context(using_threads(num_threads))
-                    stack.enter_context(threadpoolctl.threadpool_limits(num_threads))
+                    stack.enter_context(_libraries(len(sys.modules)).limit(limits=num_threads))
                     self._restore = stack.pop_all()
                 self._wanted = wanted
             self._tasks += 1

@@ -6,11 +6,13 @@ import functools
 import pickle
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from chainrule import pytree, tree
+from chainrule.arguments import tensor_of
 from chainrule.distributed.partitions import arguments_of, load, number_of_examples
 from chainrule.distributed.reduction import sum_trees
 from chainrule.distributed.settings import Settings
@@ -24,8 +26,9 @@ class PartitionFailure(Exception):
     """The error of a partition, on its way to the client: its label, and the error as text."""
 
 
-class Request(NamedTuple):
-    """What a client asks of all partitions, sent once to each worker."""
+@dataclass(frozen=True)
+class Request:
+    """What a client asks of all partitions."""
 
     quantity: str  # the name of a method of `Losses`
     losses: bytes  # the pickle of the loss and the model
@@ -54,7 +57,7 @@ class Losses:
                 f"the loss must be one real number, got the shape {list(np.shape(found))}: reduce "
                 "it with sum() or mean()"
             )
-        return in_kind(common_kind(tree.leaves(w)), found)
+        return in_kind(common_kind(tree.leaves(w)), tensor_of(found))
 
     def value_and_grad(self, w: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the loss and its gradient."""
@@ -75,6 +78,11 @@ class Losses:
     def hessian(self, w: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the Hessian matrix."""
         return hessian(self._of_parameters)(w, *args, **kwargs)
+
+    def hessian_matrix(self, w: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the Hessian by the vector of all parameters."""
+        vector, unravel = tree.ravel(w)
+        return hessian(lambda v: self._of_parameters(unravel(v), *args, **kwargs))(vector)
 
 
 _LOCK = threading.Lock()
@@ -118,7 +126,9 @@ def _evaluated(request: Request, data: Any) -> Any:
     compute = getattr(losses_of(request.losses), request.quantity)
     found = compute(*request.point, *args, **kwargs)
     _refuse_nan(request.quantity, found)
-    return count, tree.map(lambda leaf: leaf * count, found) if request.is_mean else found
+    if not request.is_mean:
+        return found
+    return count, tree.map(lambda leaf: leaf * count, found)
 
 
 def _labelled(label: str, settings: Settings, function: Callable[[], Any]) -> Any:

@@ -1,0 +1,141 @@
+"""Rounds of an objective on a cluster: the graph of tasks, and the errors that come back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.distributed.extra import dask, distributed, distributed_client
+from chainrule.distributed.partitions import Loader, Partition
+from chainrule.distributed.reduction import reduce_tree
+from chainrule.distributed.settings import capture
+from chainrule.distributed.tasks import PartitionFailure, Request, add, evaluate, load_partition
+from chainrule.errors import ArgumentError, ClusterError, PartitionError
+
+
+class Rounds:
+    """Computations over the same partitions, one after another."""
+
+    def __init__(
+        self, client: Any, partitions: Sequence[Partition], persist: bool, retries: int
+    ) -> None:
+        self._client, self._retries = client, retries
+        self._labels = [each.label for each in partitions]
+        sources = [each.source for each in partitions]
+        if persist:
+            load = dask.delayed(load_partition, pure=False)
+            tasks = [load(each.label, capture(), each.source) for each in partitions]
+            sources = client.persist(tasks, retries=retries)
+        self._loads: dict[Any, Any] = {}  # the graph of what Dask loads
+        self._keys: list[set[Any]] = []  # of the tasks that load each partition
+        self._sources = [self._added(source) for source in sources]
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def _added(self, source: Any) -> Any:
+        """Return what tasks get: a loader itself, else the key of its result in the graph."""
+        self._keys.append(set())
+        if isinstance(source, Loader):
+            return source
+        (whole,) = dask.optimize(dask.delayed(source))
+        graph = dict(whole.__dask_graph__())
+        self._keys[-1].update(graph)
+        self._loads |= graph
+        return whole.key
+
+    def sum(self, request: Request) -> Any:
+        """Return the sum of what a request asks of each partition, in a fixed order.
+
+        The graph, in Dask's form, has the request, which each worker gets once, from any other; a
+        task that evaluates each partition; and the tree of sums.
+        """
+        if self._client.status != "running":
+            raise self._unreachable(request.quantity)
+        name = f"{request.quantity}-{uuid.uuid4().hex}"
+        keys = [f"{name}-{i}" for i in range(len(self))]
+        graph = {f"request-{name}": request, **self._loads}
+        for key, label, source in zip(keys, self._labels, self._sources, strict=True):
+            graph[key] = (evaluate, f"request-{name}", label, source)
+
+        def added(keys: list[str]) -> str:
+            key = f"add-{name}-{len(graph)}"
+            graph[key] = (add, keys)
+            return key
+
+        return self._result(request.quantity, graph, reduce_tree(keys, added), keys)
+
+    def _result(self, quantity: str, graph: dict[Any, Any], key: str, keys: list[str]) -> Any:
+        future = None
+        try:
+            future = self._client.get(graph, key, sync=False, retries=self._retries)
+            return future.result()
+        except PartitionFailure as error:
+            label, text = error.args
+            raise PartitionError(f"{quantity}: {label}: {text}") from error
+        except (
+            distributed_client.CommClosedError,
+            distributed_client.FutureCancelledError,
+        ) as error:
+            raise self._unreachable(quantity, error) from error
+        except Exception as error:
+            if future is None:
+                raise
+            raise self._failure(quantity, future, keys, error) from error
+        except KeyboardInterrupt:
+            if future is not None:
+                future.cancel()
+            raise
+
+    def _unreachable(self, quantity: str, error: Exception | None = None) -> ClusterError:
+        if error is not None and self._client.status == "running":
+            return ClusterError(
+                f"{quantity}: Dask has cancelled the computation: {error}. Data that was scattered "
+                "is gone with its worker: give partitions as functions or files that load them"
+            )
+        return ClusterError(
+            f"{quantity}: the scheduler can't be reached any more, and the client is "
+            f"{self._client.status}: start a cluster, and make the objective again with its client"
+        )
+
+    def _failure(self, quantity: str, future: Any, keys: list[str], error: Any) -> PartitionError:
+        """Return the error for a task that Dask reports as failed."""
+        if isinstance(error, distributed.KilledWorker):
+            blamed = error.task
+            text = (
+                f"each of the {error.allowed_failures + 1} workers that tried it was killed: it "
+                "probably takes more memory than they have (memory_limit). Make partitions smaller"
+            )
+        else:
+            blamed = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
+            text = f"{type(error).__name__}: {error}"
+        for label, key, loads in zip(self._labels, keys, self._keys, strict=True):
+            if blamed == key or blamed in loads:
+                return PartitionError(f"{quantity}: {label}: {text}")
+        return PartitionError(f"{quantity}: task {blamed}: {text}")
+
+
+def usable(client: Any) -> Any:
+    """Return a client, by default the current one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or it is asynchronous.
+    """
+    if client is None:
+        try:
+            client = distributed.default_client()
+        except ValueError as error:
+            raise ArgumentError(
+                "Objective: there is no client of Dask in this process: start a cluster by "
+                "`with cr.distributed.local_cluster() as client:`, or connect to one by "
+                "`client = distributed.Client('tcp://…')`"
+            ) from error
+    if client.asynchronous:
+        raise ArgumentError(
+            "Objective: the client is asynchronous, and results are waited for here: use a client "
+            "made without asynchronous=True"
+        )
+    return client
