@@ -112,7 +112,9 @@ def test_bits_do_not_depend_on_workers(one: Any, two: Any) -> None:
     assert len({round(each, 6) for each in found[0]}) > 1
 
 
-@pytest.mark.parametrize(("number", "batch", "micro_batches"), [(46, 4, 12), (45, 9, 5), (48, 4, 9)])
+@pytest.mark.parametrize(
+    ("number", "batch", "micro_batches"), [(46, 4, 12), (45, 9, 5), (48, 4, 9)]
+)
 def test_a_step_is_the_gradient_of_its_examples(
     one: Any, number: int, batch: int, micro_batches: int
 ) -> None:
@@ -120,7 +122,9 @@ def test_a_step_is_the_gradient_of_its_examples(
     before = values(model)
     optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
     data = DataLoader(examples(number), batch)
-    found = fit(model, loss, optimizer, data, client=one, micro_batches=micro_batches, progress=False)
+    found = fit(
+        model, loss, optimizer, data, client=one, micro_batches=micro_batches, progress=False
+    )
     taken = examples(number)[: batch * micro_batches]
     loss(wanted, *taken).backward()
     if found.steps == 1:
@@ -186,7 +190,9 @@ def test_kinds_of_data(kind: str, one: Any, tmp_path: Path) -> None:
         params = {"w": cr.zeros(5, 1, requires_grad=True), "b": cr.zeros(1, requires_grad=True)}
         fixed = {"scale": cr.ones(1), **params}
         optimizer = cr.optim.SGD(params.values(), lr=0.1, momentum=0.9)
-        done = fit(fixed, linear, optimizer, each, client=one, epochs=2, micro_batches=2, progress=False)
+        done = fit(
+            fixed, linear, optimizer, each, client=one, epochs=2, micro_batches=2, progress=False
+        )
         assert done.model is fixed
         found.append([params["w"].tolist(), params["b"].tolist(), done.losses])
     assert found[0] == found[1]

@@ -182,19 +182,17 @@ def poison(x: Any) -> bool:
 
 POISON = cr.randn(20, 3, generator=cr.Generator().manual_seed(3))[13, 0].item()
 FAULTS = {
-    "nan": (poisoned, r"epoch 0, micro-batch \d+ \(examples \[.*13.*\]\): .*the loss is nan"),
+    "nan": (poisoned, r"epoch 0: micro-batch \d+ \(examples \[.*13.*\]\): .*the loss is nan"),
     "nan gradient": (poisoned_gradient, r"\[.*13.*\].*the gradient of 0.bias is nan at \[0\]"),
     "error": (failing, r"examples \[.*13.*\]\): ZeroDivisionError: my own"),
-    "vector": (vector, r"epoch 0, micro-batch [01] .*one real number, got \[2, 1\]"),
-    "number": (number, r"epoch 0, micro-batch [01] .*one real number, got .*float"),
-    "constant": (constant, r"epoch 0, micro-batch [01] .*require grad"),
+    "vector": (vector, r"epoch 0: micro-batch [01] .*one real number, got \[2, 1\]"),
+    "number": (number, r"epoch 0: micro-batch [01] .*one real number, got .*float"),
+    "constant": (constant, r"epoch 0: micro-batch [01] .*require grad"),
 }
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_faults_name_the_batch_and_change_nothing(
-    kind: str, client: Any, tmp_path: Path
-) -> None:
+def test_faults_name_the_batch_and_change_nothing(kind: str, client: Any, tmp_path: Path) -> None:
     function, text = FAULTS[kind]
     training = Training(client, function, checkpoint=tmp_path / "run.cr")
     before: list[Any] = [training.state()[:2]]
@@ -232,7 +230,7 @@ DATA = {
 def test_data_that_fails(kind: str, client: Any) -> None:
     training = Training(client)
     training.data, text = DATA[kind]
-    with pytest.raises(PartitionError, match=f"fit: epoch 0, micro-batch {text}"):
+    with pytest.raises(PartitionError, match=f"fit: epoch 0: micro-batch {text}"):
         training.run()
 
 

@@ -12,10 +12,17 @@ from chainrule.missing_names import missing
 if TYPE_CHECKING:
     from chainrule.distributed.cluster import local_cluster as local_cluster
     from chainrule.distributed.objective import Objective as Objective
+    from chainrule.distributed.training import fit as fit
+    from chainrule.distributed.training_run import Fit as Fit
 
-__all__ = ["Objective", "is_available", "is_initialized", "local_cluster"]
+__all__ = ["Fit", "Objective", "fit", "is_available", "is_initialized", "local_cluster"]
 
-_LATER = {"Objective": "objective", "local_cluster": "cluster"}
+_LATER = {
+    "Fit": "training_run",
+    "Objective": "objective",
+    "fit": "training",
+    "local_cluster": "cluster",
+}
 
 
 def is_available() -> bool:

@@ -10,7 +10,8 @@ from chainrule.autograd.function import Function, once_differentiable
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor
 from chainrule.distributed.partitions import partitions, pickled
-from chainrule.distributed.rounds import Rounds, usable
+from chainrule.distributed.results import usable
+from chainrule.distributed.rounds import Rounds
 from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import Request
 from chainrule.errors import ArgumentError, AutogradError

@@ -1,4 +1,4 @@
-"""Rounds of an objective on a cluster: the graph of tasks, and the errors that come back."""
+"""Rounds of an objective on a cluster: the graph of tasks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.distributed.extra import dask, distributed, distributed_client
+from chainrule.distributed.extra import dask
 from chainrule.distributed.partitions import Loader, Partition
 from chainrule.distributed.reduction import reduce_tree
+from chainrule.distributed.results import check_running, wait
 from chainrule.distributed.settings import capture
-from chainrule.distributed.tasks import PartitionFailure, Request, add, evaluate, load_partition
-from chainrule.errors import ArgumentError, ClusterError, PartitionError
+from chainrule.distributed.tasks import Request, add, evaluate, load_partition
 
 
 class Rounds:
@@ -51,8 +51,7 @@ class Rounds:
         The graph, in Dask's form, has the request, which each worker gets once, from any other; a
         task that evaluates each partition; and the tree of sums.
         """
-        if self._client.status != "running":
-            raise self._unreachable(request.quantity)
+        check_running(self._client, request.quantity)
         name = f"{request.quantity}-{uuid.uuid4().hex}"
         keys = [f"{name}-{i}" for i in range(len(self))]
         graph = {f"request-{name}": request, **self._loads}
@@ -64,78 +63,9 @@ class Rounds:
             graph[key] = (add, keys)
             return key
 
-        return self._result(request.quantity, graph, reduce_tree(keys, added), keys)
-
-    def _result(self, quantity: str, graph: dict[Any, Any], key: str, keys: list[str]) -> Any:
-        future = None
-        try:
-            future = self._client.get(graph, key, sync=False, retries=self._retries)
-            return future.result()
-        except PartitionFailure as error:
-            label, text = error.args
-            raise PartitionError(f"{quantity}: {label}: {text}") from error
-        except (
-            distributed_client.CommClosedError,
-            distributed_client.FutureCancelledError,
-        ) as error:
-            raise self._unreachable(quantity, error) from error
-        except Exception as error:
-            if future is None:
-                raise
-            raise self._failure(quantity, future, keys, error) from error
-        except KeyboardInterrupt:
-            if future is not None:
-                future.cancel()
-            raise
-
-    def _unreachable(self, quantity: str, error: Exception | None = None) -> ClusterError:
-        if error is not None and self._client.status == "running":
-            return ClusterError(
-                f"{quantity}: Dask has cancelled the computation: {error}. Data that was scattered "
-                "is gone with its worker: give partitions as functions or files that load them"
-            )
-        return ClusterError(
-            f"{quantity}: the scheduler can't be reached any more, and the client is "
-            f"{self._client.status}: start a cluster, and make the objective again with its client"
-        )
-
-    def _failure(self, quantity: str, future: Any, keys: list[str], error: Any) -> PartitionError:
-        """Return the error for a task that Dask reports as failed."""
-        if isinstance(error, distributed.KilledWorker):
-            blamed = error.task
-            text = (
-                f"each of the {error.allowed_failures + 1} workers that tried it was killed: it "
-                "probably takes more memory than they have (memory_limit). Make partitions smaller"
-            )
-        else:
-            blamed = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
-            text = f"{type(error).__name__}: {error}"
-        for label, key, loads in zip(self._labels, keys, self._keys, strict=True):
-            if blamed == key or blamed in loads:
-                return PartitionError(f"{quantity}: {label}: {text}")
-        return PartitionError(f"{quantity}: task {blamed}: {text}")
-
-
-def usable(client: Any) -> Any:
-    """Return a client, by default the current one.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none, or it is asynchronous.
-    """
-    if client is None:
-        try:
-            client = distributed.default_client()
-        except ValueError as error:
-            raise ArgumentError(
-                "Objective: there is no client of Dask in this process: start a cluster by "
-                "`with cr.distributed.local_cluster() as client:`, or connect to one by "
-                "`client = distributed.Client('tcp://…')`"
-            ) from error
-    if client.asynchronous:
-        raise ArgumentError(
-            "Objective: the client is asynchronous, and results are waited for here: use a client "
-            "made without asynchronous=True"
-        )
-    return client
+        total = reduce_tree(keys, added)
+        future = self._client.get(graph, total, sync=False, retries=self._retries)
+        labels = dict(zip(keys, self._labels, strict=True))
+        for label, loads in zip(self._labels, self._keys, strict=True):
+            labels |= dict.fromkeys(loads, label)
+        return wait(self._client, request.quantity, future, labels)

@@ -104,12 +104,12 @@ def _unpickled(pickled: bytes) -> Losses:
 
 def load_partition(label: str, settings: Settings, source: Any) -> Any:
     """Return the data of a partition that stays in memory."""
-    return _labelled(label, settings, lambda: load(source))
+    return labelled(label, settings, lambda: load(source))
 
 
 def evaluate(request: Request, label: str, source: Any) -> Any:
     """Return what was asked of a partition, with its weight; None if it has no weight."""
-    return _labelled(label, request.settings, lambda: _evaluated(request, load(source)))
+    return labelled(label, request.settings, lambda: _evaluated(request, load(source)))
 
 
 def add(results: list[Any]) -> Any:
@@ -131,7 +131,7 @@ def _evaluated(request: Request, data: Any) -> Any:
     return count, tree.map(lambda leaf: leaf * count, found)
 
 
-def _labelled(label: str, settings: Settings, function: Callable[[], Any]) -> Any:
+def labelled(label: str, settings: Settings, function: Callable[[], Any]) -> Any:
     """Call a function under settings; its error says the label."""
     try:
         with settings.applied():

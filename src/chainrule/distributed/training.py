@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.distributed.rounds import usable
+from chainrule.distributed.results import usable
 from chainrule.distributed.training_run import Fit, Plan, Run
 from chainrule.errors import ArgumentError
 from chainrule.optim import LBFGS

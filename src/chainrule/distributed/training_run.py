@@ -28,10 +28,10 @@ from chainrule.distributed.micro_batches import (
 )
 from chainrule.distributed.partitions import pickled
 from chainrule.distributed.reduction import reduce_tree
+from chainrule.distributed.results import check_running, wait
 from chainrule.distributed.settings import capture
-from chainrule.distributed.tasks import PartitionFailure
 from chainrule.distributed.training_data import TrainingData
-from chainrule.errors import ArgumentError, PartitionError
+from chainrule.errors import ArgumentError
 from chainrule.io import load, save
 from chainrule.nn.modules.module import Module
 from chainrule.optim.lr_scheduler import ReduceLROnPlateau
@@ -158,6 +158,7 @@ class Run:
     def _computed(self, epoch: str, step: list[MicroBatch]) -> Result:
         """Return the mean of the micro-batches of a step."""
         client = self._client
+        check_running(client, "fit")
         buffers = {name: buffer.detach() for name, buffer in self._buffers.items()}
         parameters = {name: p.detach() for name, p in self._parameters.items()}
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -167,7 +168,7 @@ class Run:
                 evaluate,
                 self._replica,
                 point,
-                f"{epoch}, {each.label}",
+                each.label,
                 each.seed,
                 each.source,
                 self._data.fetcher,
@@ -177,14 +178,8 @@ class Run:
             for each in step
         ]
         total = reduce_tree(futures, lambda group: client.submit(mean, group, pure=False))
-        try:
-            found: Result = total.result()
-        except PartitionFailure as error:
-            label, text = error.args
-            raise PartitionError(f"fit: {label}: {text}") from error
-        except KeyboardInterrupt:
-            client.cancel(futures)
-            raise
+        labels = {future.key: each.label for future, each in zip(futures, step, strict=True)}
+        found: Result = wait(client, f"fit: {epoch}", total, labels)
         return found
 
     # --- changes of the state, in a thread of their own, where no interrupt comes ---

@@ -1,0 +1,96 @@
+"""Results of tasks: waiting for them, and the errors of tasks, workers and the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chainrule.distributed.extra import distributed, distributed_client
+from chainrule.distributed.tasks import PartitionFailure
+from chainrule.errors import ArgumentError, ClusterError, PartitionError
+
+
+def usable(client: Any) -> Any:
+    """Return a client, by default the current one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or it is asynchronous.
+    """
+    if client is None:
+        try:
+            client = distributed.default_client()
+        except ValueError as error:
+            raise ArgumentError(
+                "distributed: there is no client of Dask in this process: start a cluster by "
+                "`with cr.distributed.local_cluster() as client:`, or connect to one by "
+                "`client = distributed.Client('tcp://…')`"
+            ) from error
+    if client.asynchronous:
+        raise ArgumentError(
+            "distributed: the client is asynchronous, and results are waited for here: use a "
+            "client made without asynchronous=True"
+        )
+    return client
+
+
+def check_running(client: Any, operation: str) -> None:
+    """Raise a ClusterError if a client has lost its scheduler."""
+    if client.status != "running":
+        raise _unreachable(client, operation)
+
+
+def wait(client: Any, operation: str, future: Any, labels: Mapping[Any, str]) -> Any:
+    """Return the result of a future.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    operation : str
+        What messages begin with.
+    future : distributed.Future
+        Cancelled by an interrupt.
+    labels : mapping
+        What messages call the tasks that compute or load a partition, by their keys.
+
+    Raises
+    ------
+    PartitionError
+        If a task has failed.
+    ClusterError
+        If the scheduler can't be reached, or Dask has given the computation up.
+    """
+    try:
+        return future.result()
+    except PartitionFailure as error:
+        label, text = error.args
+        raise PartitionError(f"{operation}: {label}: {text}") from error
+    except (distributed_client.CommClosedError, distributed_client.FutureCancelledError) as error:
+        raise _unreachable(client, operation, error) from error
+    except distributed.KilledWorker as error:
+        label = labels.get(error.task, f"task {error.task}")
+        raise PartitionError(
+            f"{operation}: {label}: its worker was killed {error.allowed_failures + 1} times, and "
+            "each time this was among its tasks: it, or one beside it, probably takes more memory "
+            "than a worker has (memory_limit). Make partitions smaller"
+        ) from error
+    except Exception as error:
+        task = client.sync(client.scheduler.get_error_cause, keys=[future.key])
+        label = labels.get(task, f"task {task}")
+        raise PartitionError(f"{operation}: {label}: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        future.cancel()
+        raise
+
+
+def _unreachable(client: Any, operation: str, error: Exception | None = None) -> ClusterError:
+    if error is not None and client.status == "running":
+        return ClusterError(
+            f"{operation}: Dask has cancelled the computation: {error}. Data that was scattered "
+            "is gone with its worker: give partitions as functions or files that load them"
+        )
+    return ClusterError(
+        f"{operation}: the scheduler can't be reached any more, and the client is "
+        f"{client.status}: start a cluster, and begin again with its client"
+    )
