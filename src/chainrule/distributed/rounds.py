@@ -22,26 +22,32 @@ class Rounds:
     ) -> None:
         self._client, self._retries = client, retries
         self._labels = [each.label for each in partitions]
+        self._loads: dict[Any, Any] = {}  # the graph of what Dask loads
+        self._keys: list[set[Any]] = [set() for _ in partitions]  # of tasks that load
         sources = [each.source for each in partitions]
         if persist:
-            load = dask.delayed(load_partition, pure=False)
-            tasks = [load(each.label, capture(), each.source) for each in partitions]
-            sources = client.persist(tasks, retries=retries)
-        self._loads: dict[Any, Any] = {}  # the graph of what Dask loads
-        self._keys: list[set[Any]] = []  # of the tasks that load each partition
-        self._sources = [self._added(source) for source in sources]
+            sources = self._persisted(partitions)
+        self._sources = [self._added(*each) for each in zip(sources, self._keys, strict=True)]
 
     def __len__(self) -> int:
         return len(self._labels)
 
-    def _added(self, source: Any) -> Any:
+    def _persisted(self, partitions: Sequence[Partition]) -> list[Any]:
+        """Return the data of the partitions as Delayed objects with futures."""
+        load, settings = dask.delayed(load_partition, pure=False), capture()
+        tasks = [load(each.label, settings, each.source) for each in partitions]
+        for task, keys in zip(tasks, self._keys, strict=True):
+            keys.update(_graph(task))
+        found: list[Any] = self._client.persist(tasks, retries=self._retries)
+        return found
+
+    def _added(self, source: Any, keys: set[Any]) -> Any:
         """Return what tasks get: a loader itself, else the key of its result in the graph."""
-        self._keys.append(set())
         if isinstance(source, Loader):
             return source
-        (whole,) = dask.optimize(dask.delayed(source))
-        graph = dict(whole.__dask_graph__())
-        self._keys[-1].update(graph)
+        whole = dask.delayed(source)
+        graph = _graph(whole)
+        keys.update(graph)
         self._loads |= graph
         return whole.key
 
@@ -104,8 +110,9 @@ class Rounds:
         if isinstance(error, distributed.KilledWorker):
             blamed = error.task
             text = (
-                f"each of the {error.allowed_failures + 1} workers that tried it was killed: it "
-                "probably takes more memory than they have (memory_limit). Make partitions smaller"
+                f"its worker was killed {error.allowed_failures + 1} times, and each time this was "
+                "among its tasks: it, or one beside it, probably takes more memory than a worker "
+                "has (memory_limit). Make partitions smaller"
             )
         else:
             blamed = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
@@ -114,6 +121,12 @@ class Rounds:
             if blamed == key or blamed in loads:
                 return PartitionError(f"{quantity}: {label}: {text}")
         return PartitionError(f"{quantity}: task {blamed}: {text}")
+
+
+def _graph(delayed: Any) -> dict[Any, Any]:
+    """Return the tasks that a Delayed object needs, and no others."""
+    (found,) = dask.optimize(delayed)
+    return dict(found.__dask_graph__())
 
 
 def usable(client: Any) -> Any:
