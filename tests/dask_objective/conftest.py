@@ -14,7 +14,7 @@ pytest.importorskip("distributed")
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
     """The client of two workers that are threads of this process."""
-    with cr.distributed.local_cluster(2, processes=False, dashboard_address=None) as client:
+    with cr.distributed.local_cluster(2, processes=False) as client:
         yield client
 
 
@@ -31,9 +31,7 @@ def processes() -> Iterator[Any]:
     }
     with (
         dask.config.set(settings),
-        cr.distributed.local_cluster(
-            2, dashboard_address=None, env={"CHAINRULE_VERIFY": "off"}
-        ) as client,
+        cr.distributed.local_cluster(2, env={"CHAINRULE_VERIFY": "off"}) as client,
     ):
         yield client
 

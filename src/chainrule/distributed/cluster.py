@@ -19,8 +19,8 @@ def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]
     n_workers : int, optional
         Number of workers, by default one for each usable core. Each is a process with one thread.
     **options
-        Further arguments of `distributed.LocalCluster`, such as ``memory_limit="2GB"``, or
-        ``processes=False`` for workers that are threads of this process.
+        Further arguments of `distributed.LocalCluster`: ``memory_limit="2GB"`` for each worker,
+        ``processes=False`` for workers that are threads of this process, and others.
 
     Yields
     ------
@@ -40,10 +40,14 @@ def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]
     Examples
     --------
     >>> from chainrule.distributed import local_cluster
-    >>> with local_cluster(1, processes=False, dashboard_address=None) as client:
+    >>> with local_cluster(1, processes=False) as client:
     ...     client.submit(abs, -2).result()
     2
     """
-    settings = {"n_workers": n_workers or usable_cores(), "threads_per_worker": 1} | options
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+    settings: dict[str, Any] = {"n_workers": n_workers or usable_cores(), "threads_per_worker": 1}
+    settings["dashboard_address"] = ":0"  # any free port
+    with (
+        distributed.LocalCluster(**settings | options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client

@@ -84,7 +84,7 @@ class Objective:
     ...     return x, x @ np.array([1.0, -2.0])
     >>> def loss(w, x, y):
     ...     return ((x @ w - y) ** 2).sum()
-    >>> with local_cluster(2, processes=False, dashboard_address=None) as client:
+    >>> with local_cluster(2, processes=False) as client:
     ...     objective = Objective(loss, [lambda s=s: load(s) for s in range(4)], client=client)
     ...     fit = cr.scipy.optimize.minimize(x0=np.zeros(2), **objective.problem("BFGS"))
     >>> fit.x.round(3)

@@ -22,26 +22,32 @@ class Rounds:
     ) -> None:
         self._client, self._retries = client, retries
         self._labels = [each.label for each in partitions]
+        self._loads: dict[Any, Any] = {}  # the graph of what Dask loads
+        self._keys: list[set[Any]] = [set() for _ in partitions]  # of tasks that load
         sources = [each.source for each in partitions]
         if persist:
-            load = dask.delayed(load_partition, pure=False)
-            tasks = [load(each.label, capture(), each.source) for each in partitions]
-            sources = client.persist(tasks, retries=retries)
-        self._loads: dict[Any, Any] = {}  # the graph of what Dask loads
-        self._keys: list[set[Any]] = []  # of the tasks that load each partition
-        self._sources = [self._added(source) for source in sources]
+            sources = self._persisted(partitions)
+        self._sources = [self._added(*each) for each in zip(sources, self._keys, strict=True)]
 
     def __len__(self) -> int:
         return len(self._labels)
 
-    def _added(self, source: Any) -> Any:
+    def _persisted(self, partitions: Sequence[Partition]) -> list[Any]:
+        """Return the data of the partitions as Delayed objects with futures."""
+        load, settings = dask.delayed(load_partition, pure=False), capture()
+        tasks = [load(each.label, settings, each.source) for each in partitions]
+        for task, keys in zip(tasks, self._keys, strict=True):
+            keys.update(_graph(task))
+        found: list[Any] = self._client.persist(tasks, retries=self._retries)
+        return found
+
+    def _added(self, source: Any, keys: set[Any]) -> Any:
         """Return what tasks get: a loader itself, else the key of its result in the graph."""
-        self._keys.append(set())
         if isinstance(source, Loader):
             return source
-        (whole,) = dask.optimize(dask.delayed(source))
-        graph = dict(whole.__dask_graph__())
-        self._keys[-1].update(graph)
+        whole = dask.delayed(source)
+        graph = _graph(whole)
+        keys.update(graph)
         self._loads |= graph
         return whole.key
 
@@ -69,3 +75,9 @@ class Rounds:
         for label, loads in zip(self._labels, self._keys, strict=True):
             labels |= dict.fromkeys(loads, label)
         return wait(self._client, request.quantity, future, labels)
+
+
+def _graph(delayed: Any) -> dict[Any, Any]:
+    """Return the tasks that a Delayed object needs, and no others."""
+    (found,) = dask.optimize(delayed)
+    return dict(found.__dask_graph__())
