@@ -12,23 +12,8 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
-from chainrule.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-
-pytest.importorskip("distributed")
-
 from chainrule.distributed import Fit, fit, local_cluster
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Any]:
-    with local_cluster(2, dashboard_address=None) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Any]:
-    with local_cluster(1, processes=False, dashboard_address=None) as client:
-        yield client
+from chainrule.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 
 def examples(number: int = 48) -> TensorDataset:
@@ -66,9 +51,9 @@ def values(model: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2, 4, 8])
-def test_steps_are_those_of_a_loop_to_the_bit(two: Any, micro_batches: int) -> None:
+def test_steps_are_those_of_a_loop_to_the_bit(processes: Any, micro_batches: int) -> None:
     model = network()
-    found = trained(model, two, loader(4, 64), micro_batches=micro_batches)
+    found = trained(model, processes, loader(4, 64), micro_batches=micro_batches)
     wanted = network()
     optimizer = cr.optim.Adam(wanted.parameters(), lr=0.01)
     data, losses = loader(4, 64), []
@@ -101,29 +86,29 @@ class Noisy(Dataset[Any]):
         return {"x": x + 0.1 * cr.randn(5), "y": y}
 
 
-def test_bits_do_not_depend_on_workers(one: Any, two: Any) -> None:
+def test_bits_do_not_depend_on_workers(client: Any, processes: Any) -> None:
     found = []
-    for client in (one, two):
-        model = network(nn.BatchNorm1d(8), nn.Dropout(0.3))
-        data = DataLoader(Noisy(), 5, shuffle=True)
-        found.append(trained(model, client, data, micro_batches=10).losses)
-        found.append(values(model))
-    assert found[:2] == found[2:]
-    assert len({round(each, 6) for each in found[0]}) > 1
+    with local_cluster(1, processes=False) as one:
+        for each in (one, client, processes):
+            model = network(nn.BatchNorm1d(8), nn.Dropout(0.3))
+            data = DataLoader(Noisy(), 5, shuffle=True)
+            losses = trained(model, each, data, micro_batches=10).losses
+            found.append((losses, values(model)))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize(
     ("number", "batch", "micro_batches"), [(46, 4, 12), (45, 9, 5), (48, 4, 9)]
 )
 def test_a_step_is_the_gradient_of_its_examples(
-    one: Any, number: int, batch: int, micro_batches: int
+    client: Any, number: int, batch: int, micro_batches: int
 ) -> None:
     model, wanted = network(), network()
     before = values(model)
     optimizer = cr.optim.SGD(model.parameters(), lr=0.1)
     data = DataLoader(examples(number), batch)
     found = fit(
-        model, loss, optimizer, data, client=one, micro_batches=micro_batches, progress=False
+        model, loss, optimizer, data, client=client, micro_batches=micro_batches, progress=False
     )
     taken = examples(number)[: batch * micro_batches]
     loss(wanted, *taken).backward()
@@ -133,7 +118,7 @@ def test_a_step_is_the_gradient_of_its_examples(
     np.testing.assert_allclose(found.losses[0], loss(wanted, *taken).item(), rtol=1e-6)
 
 
-def test_buffers_are_means_and_counters_count_steps(one: Any) -> None:
+def test_buffers_are_means_and_counters_count_steps(client: Any) -> None:
     model = nn.BatchNorm1d(5, momentum=0.5)
     x, _ = examples(6)[:]
     data = DataLoader(TensorDataset(x), 4)
@@ -142,7 +127,7 @@ def test_buffers_are_means_and_counters_count_steps(one: Any) -> None:
     def centred(net: Any, x: Any) -> Any:
         return (net(x) ** 2).mean()
 
-    fit(model, centred, optimizer, data, client=one, micro_batches=2, progress=False)
+    fit(model, centred, optimizer, data, client=client, micro_batches=2, progress=False)
     np.testing.assert_allclose(model.running_mean, 0.5 * x.mean(0), rtol=1e-5, atol=1e-7)
     assert model.num_batches_tracked.item() == 1
 
@@ -184,14 +169,14 @@ class Stream(IterableDataset[Any]):
 
 
 @pytest.mark.parametrize("kind", ["callables", "files", "loader", "stream", "examples", "dask"])
-def test_kinds_of_data(kind: str, one: Any, tmp_path: Path) -> None:
+def test_kinds_of_data(kind: str, client: Any, tmp_path: Path) -> None:
     found, data = [], parts(kind, tmp_path)
     for each in (data, parts("loader", tmp_path)):
         params = {"w": cr.zeros(5, 1, requires_grad=True), "b": cr.zeros(1, requires_grad=True)}
         fixed = {"scale": cr.ones(1), **params}
         optimizer = cr.optim.SGD(params.values(), lr=0.1, momentum=0.9)
         done = fit(
-            fixed, linear, optimizer, each, client=one, epochs=2, micro_batches=2, progress=False
+            fixed, linear, optimizer, each, client=client, epochs=2, micro_batches=2, progress=False
         )
         assert done.model is fixed
         found.append([params["w"].tolist(), params["b"].tolist(), done.losses])
@@ -199,7 +184,7 @@ def test_kinds_of_data(kind: str, one: Any, tmp_path: Path) -> None:
     assert len(found[0][2]) == 4
 
 
-def test_frozen_and_unused_parameters(one: Any) -> None:
+def test_frozen_and_unused_parameters(client: Any) -> None:
     model = network()
     model[0].requires_grad_(False)
     model.unused = nn.Parameter(cr.ones(2))
@@ -208,7 +193,7 @@ def test_frozen_and_unused_parameters(one: Any) -> None:
     def head(net: Any, x: Any, y: Any) -> Any:
         return ((net[2](net[1](net[0](x))) - y) ** 2).mean()
 
-    trained(model, one, loss=head)
+    trained(model, client, loss=head)
     changed = [a != b for a, b in zip(values(model), before, strict=True)]
     assert dict(zip(model.state_dict(), changed, strict=True)) == {
         "0.weight": False, "0.bias": False, "2.weight": True, "2.bias": True, "unused": False,
@@ -232,17 +217,17 @@ def traces() -> str:
     return os.environ.get("TRACES", "")
 
 
-def test_a_compiled_loss_is_traced_once_in_a_process(two: Any) -> None:
-    two.run(count_traces)
+def test_a_compiled_loss_is_traced_once_in_a_process(processes: Any) -> None:
+    processes.run(count_traces)
     model, wanted = network(), network()
-    trained(model, two, loss=cr.compile(loss))
-    trained(wanted, two)
+    trained(model, processes, loss=cr.compile(loss))
+    trained(wanted, processes)
     for found, value in zip(values(model), values(wanted), strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-5)
-    assert set(two.run(traces).values()) == {"+"}
+    assert set(processes.run(traces).values()) == {"+"}
 
 
-def test_the_mode_of_the_module_and_the_settings_of_the_client_hold(one: Any) -> None:
+def test_the_mode_of_the_module_and_the_settings_of_the_client_hold(client: Any) -> None:
     model = network(nn.Dropout(0.9)).eval()
 
     def observed(net: Any, x: Any, y: Any) -> Any:
@@ -253,7 +238,7 @@ def test_the_mode_of_the_module_and_the_settings_of_the_client_hold(one: Any) ->
     cr.set_default_dtype(cr.float64)
     try:
         with cr.no_grad():
-            found = trained(model, one, loss=observed, epochs=1)
+            found = trained(model, client, loss=observed, epochs=1)
     finally:
         cr.set_default_dtype(cr.float32)
     assert found.steps == 3
@@ -262,37 +247,37 @@ def test_the_mode_of_the_module_and_the_settings_of_the_client_hold(one: Any) ->
 # --- the course of a run --------------------------------------------------------------------------
 
 
-def test_schedules(one: Any) -> None:
+def test_schedules(client: Any) -> None:
     rates = {}
     for interval in ("epoch", "step"):
         model = network()
         optimizer = cr.optim.SGD(model.parameters(), lr=1.0)
         schedule = cr.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
         fit(
-            model, loss, optimizer, loader(), client=one, epochs=2, micro_batches=4,
+            model, loss, optimizer, loader(), client=client, epochs=2, micro_batches=4,
             scheduler=schedule, interval=interval, progress=False,
         )  # fmt: skip
         rates[interval] = optimizer.param_groups[0]["lr"]
     assert rates == {"epoch": 0.25, "step": 0.5**6}
 
 
-def test_patience_watches_validation(one: Any) -> None:
+def test_patience_watches_validation(client: Any) -> None:
     returned = iter([3.0, 1.0, 2.0, 2.0, 0.0])
     model = network()
     optimizer = cr.optim.SGD(model.parameters(), lr=1.0)
     schedule = cr.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
     found = fit(
-        model, loss, optimizer, loader(), client=one, epochs=9, micro_batches=12, patience=2,
+        model, loss, optimizer, loader(), client=client, epochs=9, micro_batches=12, patience=2,
         validate=lambda net: next(returned), scheduler=schedule, progress=False,
     )  # fmt: skip
     assert [each["validation"] for each in found.history] == [3.0, 1.0, 2.0, 2.0]
     assert found.stopped_early
     np.testing.assert_allclose(optimizer.param_groups[0]["lr"], 0.01)
-    assert not trained(network(), one, epochs=1, patience=1).stopped_early
+    assert not trained(network(), client, epochs=1, patience=1).stopped_early
 
 
-def test_progress_shows_loss_and_rate(one: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    found = trained(network(), one, epochs=2, progress=True)
+def test_progress_shows_loss_and_rate(client: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    found = trained(network(), client, epochs=2, progress=True)
     shown = capsys.readouterr().err
     assert "epoch 2/2: 3/3 (100 %)" in shown
     assert f"loss {found.losses[-1]:.4g}, " in shown

@@ -49,7 +49,7 @@ def test_processes_share_an_order_for_each_epoch() -> None:
         for each in samplers:
             each.set_epoch(epoch)
         orders.append([list(each) for each in samplers])
-        assert sorted(sum(orders[-1], [])) == list(range(12))
+        assert sorted(index for share in orders[-1] for index in share) == list(range(12))
     assert orders[0] == orders[2] != orders[1]
 
 

@@ -129,7 +129,7 @@ def fit(
     >>> w = cr.zeros(2, requires_grad=True)
     >>> def loss(w, x, y):
     ...     return ((x @ w - y) ** 2).mean()
-    >>> with cr.distributed.local_cluster(2, processes=False, dashboard_address=None):
+    >>> with cr.distributed.local_cluster(2, processes=False):
     ...     found = cr.distributed.fit(
     ...         w,
     ...         loss,

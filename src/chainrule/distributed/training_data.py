@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from chainrule.distributed.extra import dask_delayed, distributed
+from chainrule.distributed.extra import dask, dask_delayed, distributed
 from chainrule.distributed.micro_batches import MicroBatch
 from chainrule.distributed.partitions import Loader, Partition, partitions, pickled
 from chainrule.errors import ArgumentTypeError
 from chainrule.random import get_rng_state, randint, set_rng_state
 from chainrule.utils.data import DataLoader, Dataset
+
+
+def send(client: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Return a future of a call whose arguments are large: a lost worker's is computed again."""
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        return client.submit(function, *args, pure=False)
 
 
 class TrainingData:
@@ -32,7 +38,7 @@ class TrainingData:
         self._loader = data
         if not data._is_stream:
             written = pickled(data._fetcher, "the data set, or collate_fn,")
-            self.fetcher = client.submit(pickle.loads, written, pure=False)
+            self.fetcher = send(client, pickle.loads, written)
 
     def steps(self, micro_batches: int) -> int | None:
         """Return the number of steps of an epoch; None for a stream without a length."""

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import tensor
-from chainrule.distributed.extra import dask
 from chainrule.distributed.micro_batches import (
     MicroBatch,
     Point,
@@ -30,7 +29,7 @@ from chainrule.distributed.partitions import pickled
 from chainrule.distributed.reduction import reduce_tree
 from chainrule.distributed.results import check_running, wait
 from chainrule.distributed.settings import capture
-from chainrule.distributed.training_data import TrainingData
+from chainrule.distributed.training_data import TrainingData, send
 from chainrule.errors import ArgumentError
 from chainrule.io import load, save
 from chainrule.nn.modules.module import Module
@@ -98,13 +97,14 @@ class Run:
     def __init__(
         self, client: Any, model: Any, loss: Any, optimizer: Any, data: Any, plan: Plan
     ) -> None:
+        check_running(client, "fit")
         self._client, self._optimizer, self._plan = client, optimizer, plan
         self._model, self._found = model, Fit(model)
         self._parameters, self._buffers = _updated(model, optimizer)
         self._data = TrainingData(data, client)
         self._settings = capture()
         written = pickled((model, loss), "the model, or the loss,")
-        self._replica = client.submit(Replica, written, pure=False)
+        self._replica = send(client, Replica, written)
         self._epoch = _Epoch(self._data.random_state())
         self._saved = 0, 0  # steps and epochs in the file
         self._is_whole = True  # False while a step updates
@@ -158,11 +158,9 @@ class Run:
     def _computed(self, epoch: str, step: list[MicroBatch]) -> Result:
         """Return the mean of the micro-batches of a step."""
         client = self._client
-        check_running(client, "fit")
         buffers = {name: buffer.detach() for name, buffer in self._buffers.items()}
         parameters = {name: p.detach() for name, p in self._parameters.items()}
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            point = client.submit(Point, parameters, buffers, self._settings, pure=False)
+        point = send(client, Point, parameters, buffers, self._settings)
         futures = [
             client.submit(
                 evaluate,
