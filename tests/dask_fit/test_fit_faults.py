@@ -267,7 +267,7 @@ def test_a_closed_client_is_an_error(client: Any) -> None:
         Training(other).run()
 
 
-# --- interrupts and workers that end -----------------------------------------------------------------------------
+# --- interrupts and workers that end --------------------------------------------------------------
 
 
 def test_an_interrupt_while_workers_compute_changes_nothing(client: Any, tmp_path: Path) -> None:

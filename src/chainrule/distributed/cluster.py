@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.distributed.extra import distributed
+from chainrule.distributed.results import import_on_workers
 from chainrule.kernels.threads import usable_cores
 
 
@@ -50,4 +51,5 @@ def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]
         distributed.LocalCluster(**settings | options) as cluster,
         distributed.Client(cluster) as client,
     ):
+        import_on_workers(client)
         yield client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from chainrule.distributed.extra import distributed, distributed_client
@@ -32,7 +33,22 @@ def usable(client: Any) -> Any:
             "distributed: the client is asynchronous, and results are waited for here: use a "
             "client made without asynchronous=True"
         )
+    import_on_workers(client)
     return client
+
+
+def import_on_workers(client: Any) -> None:
+    """Import chainrule on all workers, also on those that will join, before they get tasks.
+
+    A worker reads messages in one thread and runs tasks in others. Two threads that begin to import
+    a package by different modules of it would get into each other's way.
+    """
+
+    def setup(plugin: Any, worker: Any) -> None:
+        import_module("chainrule")
+
+    members = {"name": "import chainrule", "idempotent": True, "setup": setup}
+    client.register_plugin(type("ImportPlugin", (distributed.WorkerPlugin,), members)())
 
 
 def check_running(client: Any, operation: str) -> None:
