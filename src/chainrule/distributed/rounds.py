@@ -13,6 +13,13 @@ from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import PartitionFailure, Request, add, evaluate, load_partition
 from chainrule.errors import ArgumentError, ClusterError, PartitionError
 
+_MAX_INLINE_BYTES = 1 << 16
+"""Size up to which each task has the parameters with it, through the scheduler.
+
+Larger ones are copied from worker to worker before the tasks. As the result of a task they would be
+in one place, to which Dask would send all the others.
+"""
+
 
 class Rounds:
     """Computations over the same partitions, one after another."""
@@ -54,25 +61,28 @@ class Rounds:
     def sum(self, request: Request) -> Any:
         """Return the sum of what a request asks of each partition, in a fixed order.
 
-        The graph, in Dask's form, has the request, which each worker gets once, from any other; a
-        task that evaluates each partition; and the tree of sums.
+        The graph, in Dask's form, has a task that evaluates each partition, and the tree of sums.
         """
         if self._client.status != "running":
             raise self._unreachable(request.quantity)
-        name = f"{request.quantity}-{uuid.uuid4().hex}"
-        keys = [f"{name}-{i}" for i in range(len(self))]
-        graph = {f"request-{name}": request, **self._loads}
+        name = f"{request.quantity}-{uuid.uuid4().hex}"  # Dask groups tasks by it
+        keys = [(name, i) for i in range(len(self))]
+        graph: dict[Any, Any] = dict(self._loads)
+        shared: Any = request
+        if request.nbytes > _MAX_INLINE_BYTES:
+            copies = self._client.scatter(request, broadcast=True, hash=False)
+            graph[shared := copies.key] = copies
         for key, label, source in zip(keys, self._labels, self._sources, strict=True):
-            graph[key] = (evaluate, f"request-{name}", label, source)
+            graph[key] = (evaluate, shared, label, source)
 
-        def added(keys: list[str]) -> str:
-            key = f"add-{name}-{len(graph)}"
+        def added(keys: list[Any]) -> Any:
+            key = f"add-{name}", len(graph)
             graph[key] = (add, keys)
             return key
 
         return self._result(request.quantity, graph, reduce_tree(keys, added), keys)
 
-    def _result(self, quantity: str, graph: dict[Any, Any], key: str, keys: list[str]) -> Any:
+    def _result(self, quantity: str, graph: dict[Any, Any], key: Any, keys: list[Any]) -> Any:
         future = None
         try:
             future = self._client.get(graph, key, sync=False, retries=self._retries)
@@ -105,7 +115,7 @@ class Rounds:
             f"{self._client.status}: start a cluster, and make the objective again with its client"
         )
 
-    def _failure(self, quantity: str, future: Any, keys: list[str], error: Any) -> PartitionError:
+    def _failure(self, quantity: str, future: Any, keys: list[Any], error: Any) -> PartitionError:
         """Return the error for a task that Dask reports as failed."""
         if isinstance(error, distributed.KilledWorker):
             blamed = error.task
