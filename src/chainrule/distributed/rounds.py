@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
-from chainrule.distributed.extra import dask, distributed, distributed_client
+from chainrule.distributed.extra import dask, distributed
 from chainrule.distributed.partitions import Loader, Partition
 from chainrule.distributed.reduction import reduce_tree
 from chainrule.distributed.settings import capture
@@ -19,6 +20,10 @@ _MAX_INLINE_BYTES = 1 << 16
 Larger ones are copied from worker to worker before the tasks. As the result of a task they would be
 in one place, to which Dask would send all the others.
 """
+
+
+_MAX_ATTEMPTS = 3
+"""Number of rounds with copied parameters, each of which ends if all workers are lost at once."""
 
 
 class Rounds:
@@ -59,12 +64,20 @@ class Rounds:
         return whole.key
 
     def sum(self, request: Request) -> Any:
-        """Return the sum of what a request asks of each partition, in a fixed order.
+        """Return the sum of what a request asks of each partition, in a fixed order."""
+        attempts = _MAX_ATTEMPTS if request.nbytes > _MAX_INLINE_BYTES else 1
+        while True:
+            attempts -= 1
+            if self._client.status != "running":
+                raise self._unreachable(request.quantity)
+            try:
+                return self._round(request)
+            except (CancelledError, OSError) as error:  # OSError: the client can't send
+                if not attempts or self._client.status != "running":
+                    raise self._unreachable(request.quantity, error) from error
 
-        The graph, in Dask's form, has a task that evaluates each partition, and the tree of sums.
-        """
-        if self._client.status != "running":
-            raise self._unreachable(request.quantity)
+    def _round(self, request: Request) -> Any:
+        """Compute the graph, in Dask's form: a task that evaluates each partition, and a tree."""
         name = f"{request.quantity}-{uuid.uuid4().hex}"  # Dask groups tasks by it
         keys = [(name, i) for i in range(len(self))]
         graph: dict[Any, Any] = dict(self._loads)
@@ -90,13 +103,8 @@ class Rounds:
         except PartitionFailure as error:
             label, text = error.args
             raise PartitionError(f"{quantity}: {label}: {text}") from error
-        except (
-            distributed_client.CommClosedError,
-            distributed_client.FutureCancelledError,
-        ) as error:
-            raise self._unreachable(quantity, error) from error
         except Exception as error:
-            if future is None:
+            if future is None or isinstance(error, CancelledError):
                 raise
             raise self._failure(quantity, future, keys, error) from error
         except KeyboardInterrupt:
