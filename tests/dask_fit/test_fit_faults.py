@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule import nn
-from chainrule.distributed import Fit, fit
+from chainrule.distributed import Fit, fit, training_run
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -213,6 +213,15 @@ class Broken(TensorDataset):
         raise OSError("the disk is gone")
 
 
+class Unreadable(TensorDataset):
+    def __reduce__(self) -> Any:
+        return unreadable, ()
+
+
+def unreadable() -> Any:
+    raise ImportError("no module there")
+
+
 DATA = {
     "data set": (DataLoader(Broken(cr.ones(4, 3)), 2), "[01] .*OSError: the disk is gone"),
     "no examples": ([lambda: (cr.ones(2, 3),), lambda: (cr.ones(0, 3),)], "1, partition 1.*no ex"),
@@ -226,6 +235,13 @@ def test_data_that_fails(kind: str, client: Any) -> None:
     training = Training(client)
     training.data, text = DATA[kind]
     with pytest.raises(PartitionError, match=f"fit: epoch 0: micro-batch {text}"):
+        training.run()
+
+
+def test_data_sets_that_workers_can_not_read(client: Any) -> None:
+    training = Training(client)
+    training.data = DataLoader(Unreadable(cr.ones(4, 3)), 2)
+    with pytest.raises(PartitionError, match=r"fit: .*the data set: ImportError: no module there"):
         training.run()
 
 
@@ -263,7 +279,7 @@ def test_arguments(client: Any) -> None:
 def test_a_closed_client_is_an_error(client: Any) -> None:
     other = type(client)(client.cluster, set_as_default=False)
     other.close()
-    with pytest.raises(ClusterError, match="fit: the scheduler can't be reached"):
+    with pytest.raises(ClusterError, match="the scheduler can't be reached"):
         Training(other).run()
 
 
@@ -303,7 +319,10 @@ def deadly(folder: Path) -> Any:
     return kills
 
 
-def test_a_killed_worker_changes_no_bit(client: Any, processes: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_changes_no_bit(
+    client: Any, processes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_run, "MAX_INLINE_BYTES", 0)  # copies of parameters are lost, too
     wanted = Training(client)
     losses = wanted.run().losses
     found = Training(processes, deadly(tmp_path))

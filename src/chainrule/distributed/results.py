@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
 
-from chainrule.distributed.extra import distributed, distributed_client
+from chainrule.distributed.extra import distributed
 from chainrule.distributed.tasks import PartitionFailure
 from chainrule.errors import ArgumentError, ClusterError, PartitionError
 
@@ -18,6 +19,8 @@ def usable(client: Any) -> Any:
     ------
     ArgumentError
         If there is none, or it is asynchronous.
+    ClusterError
+        If it has lost its scheduler.
     """
     if client is None:
         try:
@@ -33,8 +36,17 @@ def usable(client: Any) -> Any:
             "distributed: the client is asynchronous, and results are waited for here: use a "
             "client made without asynchronous=True"
         )
+    check_running(client, "distributed")
     import_on_workers(client)
     return client
+
+
+MAX_INLINE_BYTES = 1 << 16
+"""Size up to which each task has what it shares with others, through the scheduler.
+
+Larger things are copied from worker to worker before the tasks. In one place, they would attract
+all the tasks to it.
+"""
 
 
 def import_on_workers(client: Any) -> None:
@@ -54,7 +66,7 @@ def import_on_workers(client: Any) -> None:
 def check_running(client: Any, operation: str) -> None:
     """Raise a ClusterError if a client has lost its scheduler."""
     if client.status != "running":
-        raise _unreachable(client, operation)
+        raise unreachable(client, operation)
 
 
 def wait(client: Any, operation: str, future: Any, labels: Mapping[Any, str]) -> Any:
@@ -74,16 +86,16 @@ def wait(client: Any, operation: str, future: Any, labels: Mapping[Any, str]) ->
     ------
     PartitionError
         If a task has failed.
-    ClusterError
-        If the scheduler can't be reached, or Dask has given the computation up.
+    CancelledError
+        If Dask has given the computation up: see `unreachable`.
     """
     try:
         return future.result()
     except PartitionFailure as error:
         label, text = error.args
         raise PartitionError(f"{operation}: {label}: {text}") from error
-    except (distributed_client.CommClosedError, distributed_client.FutureCancelledError) as error:
-        raise _unreachable(client, operation, error) from error
+    except CancelledError:
+        raise
     except distributed.KilledWorker as error:
         label = labels.get(error.task, f"task {error.task}")
         raise PartitionError(
@@ -100,7 +112,8 @@ def wait(client: Any, operation: str, future: Any, labels: Mapping[Any, str]) ->
         raise
 
 
-def _unreachable(client: Any, operation: str, error: Exception | None = None) -> ClusterError:
+def unreachable(client: Any, operation: str, error: Exception | None = None) -> ClusterError:
+    """Return the error of a computation that was given up."""
     if error is not None and client.status == "running":
         return ClusterError(
             f"{operation}: Dask has cancelled the computation: {error}. Data that was scattered "

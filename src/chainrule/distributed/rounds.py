@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from chainrule.distributed.extra import dask
 from chainrule.distributed.partitions import Loader, Partition
 from chainrule.distributed.reduction import reduce_tree
-from chainrule.distributed.results import check_running, wait
+from chainrule.distributed.results import (
+    MAX_INLINE_BYTES,
+    check_running,
+    unreachable,
+    wait,
+)
 from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import Request, add, evaluate, load_partition
+
+_MAX_ATTEMPTS = 3
+"""Number of rounds with copied parameters, each of which ends if all workers are lost at once."""
 
 
 class Rounds:
@@ -52,20 +61,31 @@ class Rounds:
         return whole.key
 
     def sum(self, request: Request) -> Any:
-        """Return the sum of what a request asks of each partition, in a fixed order.
+        """Return the sum of what a request asks of each partition, in a fixed order."""
+        attempts = _MAX_ATTEMPTS if request.nbytes > MAX_INLINE_BYTES else 1
+        while True:
+            attempts -= 1
+            check_running(self._client, request.quantity)
+            try:
+                return self._round(request)
+            except (CancelledError, OSError) as error:  # OSError: the client can't send
+                if not attempts or self._client.status != "running":
+                    raise unreachable(self._client, request.quantity, error) from error
 
-        The graph, in Dask's form, has the request, which each worker gets once, from any other; a
-        task that evaluates each partition; and the tree of sums.
-        """
-        check_running(self._client, request.quantity)
-        name = f"{request.quantity}-{uuid.uuid4().hex}"
-        keys = [f"{name}-{i}" for i in range(len(self))]
-        graph = {f"request-{name}": request, **self._loads}
+    def _round(self, request: Request) -> Any:
+        """Compute the graph, in Dask's form: a task that evaluates each partition, and a tree."""
+        name = f"{request.quantity}-{uuid.uuid4().hex}"  # Dask groups tasks by it
+        keys = [(name, i) for i in range(len(self))]
+        graph: dict[Any, Any] = dict(self._loads)
+        shared: Any = request
+        if request.nbytes > MAX_INLINE_BYTES:
+            copies = self._client.scatter(request, broadcast=True, hash=False)
+            graph[shared := copies.key] = copies
         for key, label, source in zip(keys, self._labels, self._sources, strict=True):
-            graph[key] = (evaluate, f"request-{name}", label, source)
+            graph[key] = (evaluate, shared, label, source)
 
-        def added(keys: list[str]) -> str:
-            key = f"add-{name}-{len(graph)}"
+        def added(keys: list[Any]) -> Any:
+            key = f"add-{name}", len(graph)
             graph[key] = (add, keys)
             return key
 

@@ -36,6 +36,12 @@ class Request:
     is_mean: bool
     settings: Settings
 
+    @property
+    def nbytes(self) -> int:
+        """The size, without what holds the arrays together."""
+        arrays = [arrays_of(leaf) for leaf in tree.leaves(self.point)]
+        return len(self.losses) + sum([getattr(array, "nbytes", 8) for array in arrays])
+
 
 class Losses:
     """The loss of a partition and its derivatives, as functions of the parameters."""

@@ -9,15 +9,24 @@ from typing import Any
 from chainrule.distributed.extra import dask, dask_delayed, distributed
 from chainrule.distributed.micro_batches import MicroBatch
 from chainrule.distributed.partitions import Loader, Partition, partitions, pickled
+from chainrule.distributed.results import wait
 from chainrule.errors import ArgumentTypeError
 from chainrule.random import get_rng_state, randint, set_rng_state
 from chainrule.utils.data import DataLoader, Dataset
 
 
 def send(client: Any, function: Callable[..., Any], *args: Any) -> Any:
-    """Return a future of a call whose arguments are large: a lost worker's is computed again."""
+    """Return a future of a call whose arguments are large, with copies of its result everywhere.
+
+    Copies that are lost are made again, by the call if there is none left.
+    """
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        return client.submit(function, *args, pure=False)
+        future = client.submit(function, *args, pure=False)
+    distributed.wait(future)
+    if future.status == "error":
+        wait(client, "fit", future, {future.key: "the model, the loss or the data set"})
+    client.replicate(future)
+    return future
 
 
 class TrainingData:

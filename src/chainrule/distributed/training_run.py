@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from chainrule.distributed.micro_batches import (
 )
 from chainrule.distributed.partitions import pickled
 from chainrule.distributed.reduction import reduce_tree
-from chainrule.distributed.results import check_running, wait
+from chainrule.distributed.results import MAX_INLINE_BYTES, unreachable, wait
 from chainrule.distributed.settings import capture
 from chainrule.distributed.training_data import TrainingData, send
 from chainrule.errors import ArgumentError
@@ -97,7 +97,6 @@ class Run:
     def __init__(
         self, client: Any, model: Any, loss: Any, optimizer: Any, data: Any, plan: Plan
     ) -> None:
-        check_running(client, "fit")
         self._client, self._optimizer, self._plan = client, optimizer, plan
         self._model, self._found = model, Fit(model)
         self._parameters, self._buffers = _updated(model, optimizer)
@@ -160,7 +159,10 @@ class Run:
         client = self._client
         buffers = {name: buffer.detach() for name, buffer in self._buffers.items()}
         parameters = {name: p.detach() for name, p in self._parameters.items()}
-        point = send(client, Point, parameters, buffers, self._settings)
+        tensors = [*parameters.values(), *buffers.values()]
+        point = Point(parameters, buffers, self._settings)
+        if sum(each.nbytes for each in tensors) > MAX_INLINE_BYTES:
+            point = send(client, Point, parameters, buffers, self._settings)
         futures = [
             client.submit(
                 evaluate,
@@ -177,7 +179,10 @@ class Run:
         ]
         total = reduce_tree(futures, lambda group: client.submit(mean, group, pure=False))
         labels = {future.key: each.label for future, each in zip(futures, step, strict=True)}
-        found: Result = wait(client, f"fit: {epoch}", total, labels)
+        try:
+            found: Result = wait(client, f"fit: {epoch}", total, labels)
+        except CancelledError as error:
+            raise unreachable(client, "fit", error) from error
         return found
 
     # --- changes of the state, in a thread of their own, where no interrupt comes ---
