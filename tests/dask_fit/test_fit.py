@@ -184,6 +184,23 @@ def test_kinds_of_data(kind: str, client: Any, tmp_path: Path) -> None:
     assert len(found[0][2]) == 4
 
 
+def test_a_single_tensor_is_a_model(client: Any, tmp_path: Path) -> None:
+    w = cr.zeros(5, 1, requires_grad=True)
+
+    def product(w: Any, x: Any, y: Any) -> Any:
+        return ((x @ w - y) ** 2).mean()
+
+    file = tmp_path / "w.cr"
+    for epochs in (1, 2):
+        optimizer = cr.optim.SGD([w], lr=0.1)
+        found = fit(
+            w, product, optimizer, loader(), epochs=epochs, client=client, checkpoint=file,
+            micro_batches=4, progress=False,
+        )  # fmt: skip
+    assert found.steps == 6
+    assert found.losses[-1] < found.losses[0]
+
+
 def test_frozen_and_unused_parameters(client: Any) -> None:
     model = network()
     model[0].requires_grad_(False)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chainrule.distributed.clients import import_on_workers
 from chainrule.distributed.extra import distributed
-from chainrule.distributed.results import import_on_workers
 from chainrule.kernels.threads import usable_cores
 
 

@@ -21,6 +21,7 @@ from chainrule.distributed.tasks import labelled
 from chainrule.errors import AutogradError
 from chainrule.nn.modules.module import Module
 from chainrule.random import fork_rng, manual_seed
+from chainrule.transforms.arguments import describe
 from chainrule.utils.data.workers import Fetcher
 
 
@@ -114,9 +115,11 @@ def _evaluated(replica: Replica, point: Point, data: Any, count: int) -> Result:
     args, kwargs = arguments_of(data)
     value = loss(model, *args, **kwargs)
     if not isinstance(value, Tensor) or value.numel() != 1 or not value.is_floating_point():
-        shape = list(getattr(value, "shape", ())) if hasattr(value, "shape") else type(value)
+        got = describe(value)
+        if isinstance(value, Tensor):
+            got += f" of shape {list(value.shape)} and dtype {value.dtype}"
         raise AutogradError(
-            f"the loss must be a tensor with one real number, got {shape}: reduce it with mean()"
+            f"the loss must be a tensor with one real number, got {got}: reduce it with mean()"
         )
     wanted = [parameters[name] for name in point.parameters]
     gradients = autograd_grad(value, wanted, allow_unused=True)
@@ -132,7 +135,7 @@ def _evaluated(replica: Replica, point: Point, data: Any, count: int) -> Result:
 
 def _refuse_nonfinite(means: dict[str, Any]) -> None:
     named = {"the loss": means["loss"]}
-    named |= {f"the gradient of {name}": g for name, g in means["gradients"].items()}
+    named |= {f"the gradient of {name or 'the model'}": g for name, g in means["gradients"].items()}
     for what, values in named.items():
         array = np.zeros(()) if values is None else values.numpy()
         if not np.isfinite(array).all():

@@ -9,8 +9,8 @@ from chainrule import pytree, tree
 from chainrule.autograd.function import Function, once_differentiable
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor
+from chainrule.distributed.clients import usable
 from chainrule.distributed.partitions import partitions, pickled
-from chainrule.distributed.results import usable
 from chainrule.distributed.rounds import Rounds
 from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import Request

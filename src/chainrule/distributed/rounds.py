@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from chainrule.distributed.extra import dask
-from chainrule.distributed.partitions import Loader, Partition
-from chainrule.distributed.reduction import reduce_tree
-from chainrule.distributed.results import (
+from chainrule.distributed.clients import (
     MAX_INLINE_BYTES,
     check_running,
     unreachable,
     wait,
 )
+from chainrule.distributed.extra import dask
+from chainrule.distributed.partitions import Loader, Partition
+from chainrule.distributed.reduction import reduce_tree
 from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import Request, add, evaluate, load_partition
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.distributed.results import usable
+from chainrule.distributed.clients import usable
 from chainrule.distributed.training_run import Fit, Plan, Run
 from chainrule.errors import ArgumentError
 from chainrule.optim import LBFGS
@@ -54,9 +54,10 @@ def fit(
         gradients.
     data : DataLoader, or partitions
         The batches. A `utils.data.DataLoader` says which examples are in each; the workers make
-        them of the data set, which each of them gets once. Batches of an `IterableDataset` are made
-        here and sent. Or the parts of an `Objective`, each a batch, in their order: callables or
-        paths of files that workers load at each use, or collections of Dask.
+        them of the data set, which each of them gets once (`num_workers` has no effect). Batches of
+        an `IterableDataset` are made here and sent. Or the parts of an `Objective`, each a batch,
+        in their order: callables or paths of files that workers load at each use, or collections of
+        Dask.
     epochs : int, default 1
         Number of passes over the data, those before a checkpoint included.
     micro_batches : int, default 1

@@ -6,13 +6,16 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from chainrule.distributed.clients import wait
 from chainrule.distributed.extra import dask, dask_delayed, distributed
 from chainrule.distributed.micro_batches import MicroBatch
 from chainrule.distributed.partitions import Loader, Partition, partitions, pickled
-from chainrule.distributed.results import wait
 from chainrule.errors import ArgumentTypeError
 from chainrule.random import get_rng_state, randint, set_rng_state
 from chainrule.utils.data import DataLoader, Dataset
+
+_MAX_SHOWN = 8
+"""Number of indices of a batch in messages."""
 
 
 def send(client: Any, function: Callable[..., Any], *args: Any) -> Any:
@@ -98,5 +101,6 @@ def _loadable(partition: Partition, client: Any) -> Partition:
 
 
 def _shortened(indices: Any) -> str:
-    text = str(indices)
-    return text if len(text) < 60 else f"{text[:55].rpartition(',')[0]}, …]"
+    if not isinstance(indices, list) or len(indices) <= _MAX_SHOWN:
+        return str(indices)
+    return f"[{', '.join(map(str, indices[:_MAX_SHOWN]))}, …]"

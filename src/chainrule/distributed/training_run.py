@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import tensor
+from chainrule.distributed.clients import MAX_INLINE_BYTES, unreachable, wait
 from chainrule.distributed.micro_batches import (
     MicroBatch,
     Point,
@@ -27,7 +28,6 @@ from chainrule.distributed.micro_batches import (
 )
 from chainrule.distributed.partitions import pickled
 from chainrule.distributed.reduction import reduce_tree
-from chainrule.distributed.results import MAX_INLINE_BYTES, unreachable, wait
 from chainrule.distributed.settings import capture
 from chainrule.distributed.training_data import TrainingData, send
 from chainrule.errors import ArgumentError
@@ -148,6 +148,8 @@ class Run:
             bar.set_postfix_str(f"loss {self._found.losses[-1]:.4g}, {rate:.0f} examples/s")
             if plan.checkpoint_every and self._found.steps % plan.checkpoint_every == 0:
                 self._save()
+        if not epoch.examples:
+            raise ArgumentError("fit: the data has no batches: check the length of the loader")
         record = {"loss": epoch.loss / epoch.examples, "examples": epoch.examples}
         record["seconds"] = epoch.seconds
         if plan.validate is not None:

@@ -1,4 +1,4 @@
-"""Results of tasks: waiting for them, and the errors of tasks, workers and the scheduler."""
+"""Clients of Dask: which is used, waiting for results, and the errors of tasks and schedulers."""
 
 from __future__ import annotations
 
