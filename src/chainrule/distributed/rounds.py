@@ -64,17 +64,33 @@ class Rounds:
         return whole.key
 
     def sum(self, request: Request) -> Any:
-        """Return the sum of what a request asks of each partition, in a fixed order."""
+        """Return the sum of what a request asks of each partition, in a fixed order.
+
+        The round is repeated if all workers were lost with their copies of the parameters, and if
+        Dask gives a task up because its workers died: where workers are lost often, this happens to
+        any task, and to the same one twice if it is the reason.
+        """
+        suspects: set[str] = set()
         attempts = _MAX_ATTEMPTS if request.nbytes > _MAX_INLINE_BYTES else 1
         while True:
-            attempts -= 1
             if self._client.status != "running":
                 raise self._unreachable(request.quantity)
             try:
                 return self._round(request)
             except (CancelledError, OSError) as error:  # OSError: the client can't send
+                attempts -= 1
                 if not attempts or self._client.status != "running":
                     raise self._unreachable(request.quantity, error) from error
+            except distributed.KilledWorker as error:
+                suspect = self._label(request.quantity, error.task)
+                if suspect in suspects:
+                    raise PartitionError(
+                        f"{request.quantity}: {suspect}: its worker was killed again and again, "
+                        f"{2 * error.allowed_failures + 2} times while this was among its tasks: "
+                        "it, or one beside it, probably takes more memory than a worker has "
+                        "(memory_limit). Make partitions smaller"
+                    ) from error
+                suspects.add(suspect)
 
     def _round(self, request: Request) -> Any:
         """Compute the graph, in Dask's form: a task that evaluates each partition, and a tree."""
@@ -93,9 +109,9 @@ class Rounds:
             graph[key] = (add, keys)
             return key
 
-        return self._result(request.quantity, graph, reduce_tree(keys, added), keys)
+        return self._result(request.quantity, graph, reduce_tree(keys, added))
 
-    def _result(self, quantity: str, graph: dict[Any, Any], key: Any, keys: list[Any]) -> Any:
+    def _result(self, quantity: str, graph: dict[Any, Any], key: Any) -> Any:
         future = None
         try:
             future = self._client.get(graph, key, sync=False, retries=self._retries)
@@ -104,9 +120,13 @@ class Rounds:
             label, text = error.args
             raise PartitionError(f"{quantity}: {label}: {text}") from error
         except Exception as error:
-            if future is None or isinstance(error, CancelledError):
+            passes = CancelledError, distributed.KilledWorker
+            if future is None or isinstance(error, passes):
                 raise
-            raise self._failure(quantity, future, keys, error) from error
+            cause = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
+            raise PartitionError(
+                f"{quantity}: {self._label(quantity, cause)}: {type(error).__name__}: {error}"
+            ) from error
         except KeyboardInterrupt:
             if future is not None:
                 future.cancel()
@@ -123,22 +143,14 @@ class Rounds:
             f"{self._client.status}: start a cluster, and make the objective again with its client"
         )
 
-    def _failure(self, quantity: str, future: Any, keys: list[Any], error: Any) -> PartitionError:
-        """Return the error for a task that Dask reports as failed."""
-        if isinstance(error, distributed.KilledWorker):
-            blamed = error.task
-            text = (
-                f"its worker was killed {error.allowed_failures + 1} times, and each time this was "
-                "among its tasks: it, or one beside it, probably takes more memory than a worker "
-                "has (memory_limit). Make partitions smaller"
-            )
-        else:
-            blamed = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
-            text = f"{type(error).__name__}: {error}"
-        for label, key, loads in zip(self._labels, keys, self._keys, strict=True):
-            if blamed == key or blamed in loads:
-                return PartitionError(f"{quantity}: {label}: {text}")
-        return PartitionError(f"{quantity}: task {blamed}: {text}")
+    def _label(self, quantity: str, task: Any) -> str:
+        """Return how messages call the partition of a task."""
+        for label, loads in zip(self._labels, self._keys, strict=True):
+            if task in loads:
+                return label
+        if isinstance(task, tuple) and str(task[0]).startswith(f"{quantity}-"):
+            return self._labels[task[1]]
+        return f"task {task}"
 
 
 def _graph(delayed: Any) -> dict[Any, Any]:
