@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from chainrule.distributed.extra import dask, distributed
+from chainrule.distributed.extra import dask, distributed, distributed_scheduler
 from chainrule.distributed.partitions import Loader, Partition
 from chainrule.distributed.reduction import reduce_tree
 from chainrule.distributed.settings import capture
@@ -123,6 +123,8 @@ class Rounds:
             passes = CancelledError, distributed.KilledWorker
             if future is None or isinstance(error, passes):
                 raise
+            if isinstance(error, distributed_scheduler.NoWorkerError):
+                raise ClusterError(f"{quantity}: the cluster has no workers: {error}") from error
             cause = self._client.sync(self._client.scheduler.get_error_cause, keys=[future.key])
             raise PartitionError(
                 f"{quantity}: {self._label(quantity, cause)}: {type(error).__name__}: {error}"
