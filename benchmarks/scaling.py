@@ -179,10 +179,9 @@ def faults(duration: float) -> str:
 
         def kill() -> None:
             while not stop.wait(every):
-                with_pid = list(client.run(os.getpid, on_error="ignore").values())
-                with_pid = [pid for pid in with_pid if isinstance(pid, int)]
-                if with_pid:
-                    psutil.Process(random.choice(with_pid)).kill()
+                running = [nanny.pid for nanny in client.cluster.workers.values() if nanny.pid]
+                if running:
+                    psutil.Process(random.choice(running)).kill()
                     killed[0] += 1
 
         thread = threading.Thread(target=kill)

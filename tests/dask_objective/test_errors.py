@@ -18,6 +18,9 @@ import chainrule as cr
 from chainrule.distributed import Objective
 from chainrule.errors import ArgumentError, ArgumentTypeError, ClusterError, PartitionError
 
+distributed = pytest.importorskip("distributed")
+Client, LocalCluster = distributed.Client, distributed.LocalCluster
+
 
 def fine(seed: int) -> Any:
     return np.random.default_rng(seed).normal(size=(4, 3))
@@ -206,7 +209,6 @@ def test_numbers_of_examples_must_agree(client: Any) -> None:
 
 
 def test_without_a_client() -> None:
-    distributed = pytest.importorskip("distributed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distributed.client, "_global_clients", {})
         with pytest.raises(ArgumentError, match=r"no client of Dask.*local_cluster"):
@@ -218,8 +220,6 @@ def test_the_current_client_is_the_default(client: Any) -> None:
 
 
 def test_a_lost_scheduler_is_an_error(tmp_path: Path) -> None:
-    from distributed import Client
-
     file = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
     command += ["--no-dashboard", "--scheduler-file", str(file)]
@@ -246,6 +246,18 @@ def until(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_no_workers_are_an_error_where_dask_is_told_so() -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "100 ms"}),
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+        pytest.raises(ClusterError, match="value: the cluster has no workers"),
+    ):
+        Objective(loss, FINE, client=client).value(W)
 
 
 def test_data_that_is_gone(client: Any) -> None:

@@ -85,7 +85,9 @@ def test_a_partition_that_ends_every_worker_is_named(processes: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     objective = Objective(loss, [ending], client=processes)
-    with pytest.raises(PartitionError, match=r"(?s)value: partition 0 .*killed 2 times.*memory_li"):
+    with pytest.raises(
+        PartitionError, match=r"(?s)value: partition 0 .*killed again and again, 4 times.*memory_li"
+    ):
         objective.value(W)
     processes.wait_for_workers(2, timeout=30)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
 
-from chainrule.distributed.extra import distributed
+from chainrule.distributed.extra import distributed, distributed_scheduler
 from chainrule.distributed.tasks import PartitionFailure
 from chainrule.errors import ArgumentError, ClusterError, PartitionError
 
@@ -36,7 +36,7 @@ def usable(client: Any) -> Any:
             "distributed: the client is asynchronous, and results are waited for here: use a "
             "client made without asynchronous=True"
         )
-    check_running(client, "distributed")
+    _check_running(client, "distributed")
     import_on_workers(client)
     return client
 
@@ -63,57 +63,87 @@ def import_on_workers(client: Any) -> None:
     client.register_plugin(type("ImportPlugin", (distributed.WorkerPlugin,), members)())
 
 
-def check_running(client: Any, operation: str) -> None:
+def _check_running(client: Any, operation: str) -> None:
     """Raise a ClusterError if a client has lost its scheduler."""
     if client.status != "running":
-        raise unreachable(client, operation)
+        raise _unreachable(client, operation)
 
 
-def wait(client: Any, operation: str, future: Any, labels: Mapping[Any, str]) -> Any:
-    """Return the result of a future.
+_MAX_ATTEMPTS = 3
+"""Number of attempts, each of which ends if all workers are lost with what tasks share."""
+
+
+def result_of(
+    client: Any,
+    operation: str,
+    start: Callable[[], Any],
+    label_of: Callable[[Any], str],
+) -> Any:
+    """Return the result of a computation.
+
+    It is started again if all workers were lost with what its tasks share, and if Dask gives a task
+    up because its workers died: where workers are lost often, this happens to any task, and to the
+    same one twice if it is the reason.
 
     Parameters
     ----------
     client : distributed.Client
     operation : str
         What messages begin with.
-    future : distributed.Future
-        Cancelled by an interrupt.
-    labels : mapping
-        What messages call the tasks that compute or load a partition, by their keys.
+    start : callable
+        Sends the tasks, returns the future of the result.
+    label_of : callable
+        Returns what messages call the partition of a task, by its key.
 
     Raises
     ------
     PartitionError
         If a task has failed.
-    CancelledError
-        If Dask has given the computation up: see `unreachable`.
+    ClusterError
+        If the scheduler can't be reached, there are no workers, or Dask has given up.
     """
+    suspects: set[str] = set()
+    attempts = _MAX_ATTEMPTS
+    while True:
+        _check_running(client, operation)
+        try:
+            return _waited_for(client, operation, start(), label_of)
+        except (CancelledError, OSError) as error:  # OSError: the client can't send
+            attempts -= 1
+            if not attempts or client.status != "running":
+                raise _unreachable(client, operation, error) from error
+        except distributed.KilledWorker as error:
+            suspect = label_of(error.task)
+            if suspect in suspects:
+                raise PartitionError(
+                    f"{operation}: {suspect}: its worker was killed again and again, "
+                    f"{2 * error.allowed_failures + 2} times while this was among its tasks: "
+                    "it, or one beside it, probably takes more memory than a worker has "
+                    "(memory_limit). Make partitions smaller"
+                ) from error
+            suspects.add(suspect)
+
+
+def _waited_for(client: Any, operation: str, future: Any, label_of: Callable[[Any], str]) -> Any:
     try:
         return future.result()
     except PartitionFailure as error:
         label, text = error.args
         raise PartitionError(f"{operation}: {label}: {text}") from error
-    except CancelledError:
+    except distributed_scheduler.NoWorkerError as error:
+        raise ClusterError(f"{operation}: the cluster has no workers: {error}") from error
+    except (CancelledError, distributed.KilledWorker):
         raise
-    except distributed.KilledWorker as error:
-        label = labels.get(error.task, f"task {error.task}")
-        raise PartitionError(
-            f"{operation}: {label}: its worker was killed {error.allowed_failures + 1} times, and "
-            "each time this was among its tasks: it, or one beside it, probably takes more memory "
-            "than a worker has (memory_limit). Make partitions smaller"
-        ) from error
     except Exception as error:
         task = client.sync(client.scheduler.get_error_cause, keys=[future.key])
-        label = labels.get(task, f"task {task}")
-        raise PartitionError(f"{operation}: {label}: {type(error).__name__}: {error}") from error
+        text = f"{operation}: {label_of(task)}: {type(error).__name__}: {error}"
+        raise PartitionError(text) from error
     except KeyboardInterrupt:
         future.cancel()
         raise
 
 
-def unreachable(client: Any, operation: str, error: Exception | None = None) -> ClusterError:
-    """Return the error of a computation that was given up."""
+def _unreachable(client: Any, operation: str, error: Exception | None = None) -> ClusterError:
     if error is not None and client.status == "running":
         return ClusterError(
             f"{operation}: Dask has cancelled the computation: {error}. Data that was scattered "

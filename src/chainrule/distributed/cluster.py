@@ -1,4 +1,4 @@
-"""A cluster of processes on this machine, and the errors of clusters."""
+"""A cluster of processes on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.distributed.clients import import_on_workers
-from chainrule.distributed.extra import distributed
+from chainrule.distributed.extra import dask, distributed
 from chainrule.kernels.threads import usable_cores
 
 
@@ -48,8 +48,17 @@ def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]
     settings: dict[str, Any] = {"n_workers": n_workers or usable_cores(), "threads_per_worker": 1}
     settings["dashboard_address"] = ":0"  # any free port
     with (
+        dask.config.set(_CONFIG),
         distributed.LocalCluster(**settings | options) as cluster,
         distributed.Client(cluster) as client,
     ):
         import_on_workers(client)
         yield client
+
+
+_CONFIG = {
+    # Dask forgets a worker that is dead after this time, also one that has been restarted and died
+    # again; without workers, tasks wait forever.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+    "distributed.scheduler.no-workers-timeout": "1 minute",
+}

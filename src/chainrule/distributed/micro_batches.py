@@ -80,7 +80,7 @@ _TURN = threading.Lock()
 
 
 def evaluate(
-    replica: Replica, point: Point, label: str, seed: int, source: Any, fetcher: Fetcher | None
+    replica: Replica, point: Point, fetcher: Fetcher | None, label: str, seed: int, source: Any
 ) -> Result:
     """Return the loss of a micro-batch, its gradients, and the buffers after it."""
 

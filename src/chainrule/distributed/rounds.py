@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any
 
-from chainrule.distributed.clients import (
-    MAX_INLINE_BYTES,
-    check_running,
-    unreachable,
-    wait,
-)
+from chainrule.distributed.clients import MAX_INLINE_BYTES, result_of
 from chainrule.distributed.extra import dask
 from chainrule.distributed.partitions import Loader, Partition
 from chainrule.distributed.reduction import reduce_tree
 from chainrule.distributed.settings import capture
 from chainrule.distributed.tasks import Request, add, evaluate, load_partition
-
-_MAX_ATTEMPTS = 3
-"""Number of rounds with copied parameters, each of which ends if all workers are lost at once."""
 
 
 class Rounds:
@@ -62,18 +54,11 @@ class Rounds:
 
     def sum(self, request: Request) -> Any:
         """Return the sum of what a request asks of each partition, in a fixed order."""
-        attempts = _MAX_ATTEMPTS if request.nbytes > MAX_INLINE_BYTES else 1
-        while True:
-            attempts -= 1
-            check_running(self._client, request.quantity)
-            try:
-                return self._round(request)
-            except (CancelledError, OSError) as error:  # OSError: the client can't send
-                if not attempts or self._client.status != "running":
-                    raise unreachable(self._client, request.quantity, error) from error
+        start, label_of = partial(self._started, request), partial(self._label, request.quantity)
+        return result_of(self._client, request.quantity, start, label_of)
 
-    def _round(self, request: Request) -> Any:
-        """Compute the graph, in Dask's form: a task that evaluates each partition, and a tree."""
+    def _started(self, request: Request) -> Any:
+        """Send the graph, in Dask's form: a task that evaluates each partition, and a tree."""
         name = f"{request.quantity}-{uuid.uuid4().hex}"  # Dask groups tasks by it
         keys = [(name, i) for i in range(len(self))]
         graph: dict[Any, Any] = dict(self._loads)
@@ -90,11 +75,16 @@ class Rounds:
             return key
 
         total = reduce_tree(keys, added)
-        future = self._client.get(graph, total, sync=False, retries=self._retries)
-        labels = dict(zip(keys, self._labels, strict=True))
+        return self._client.get(graph, total, sync=False, retries=self._retries)
+
+    def _label(self, quantity: str, task: Any) -> str:
+        """Return how messages call the partition of a task."""
         for label, loads in zip(self._labels, self._keys, strict=True):
-            labels |= dict.fromkeys(loads, label)
-        return wait(self._client, request.quantity, future, labels)
+            if task in loads:
+                return label
+        if isinstance(task, tuple) and str(task[0]).startswith(f"{quantity}-"):
+            return self._labels[task[1]]
+        return f"task {task}"
 
 
 def _graph(delayed: Any) -> dict[Any, Any]:

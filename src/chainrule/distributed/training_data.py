@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chainrule.distributed.clients import wait
+from chainrule.distributed.clients import result_of
 from chainrule.distributed.extra import dask, dask_delayed, distributed
 from chainrule.distributed.micro_batches import MicroBatch
 from chainrule.distributed.partitions import Loader, Partition, partitions, pickled
@@ -27,7 +27,7 @@ def send(client: Any, function: Callable[..., Any], *args: Any) -> Any:
         future = client.submit(function, *args, pure=False)
     distributed.wait(future)
     if future.status == "error":
-        wait(client, "fit", future, {future.key: "the model, the loss or the data set"})
+        result_of(client, "fit", lambda: future, lambda task: "the model, the loss or the data set")
     client.replicate(future)
     return future
 

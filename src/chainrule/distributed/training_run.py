@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import tensor
-from chainrule.distributed.clients import MAX_INLINE_BYTES, unreachable, wait
+from chainrule.distributed.clients import MAX_INLINE_BYTES, result_of
 from chainrule.distributed.micro_batches import (
     MicroBatch,
     Point,
@@ -158,6 +158,17 @@ class Run:
 
     def _computed(self, epoch: str, step: list[MicroBatch]) -> Result:
         """Return the mean of the micro-batches of a step."""
+        labels: dict[Any, str] = {}
+        found: Result = result_of(
+            self._client,
+            f"fit: {epoch}",
+            lambda: self._started(step, labels),
+            lambda task: labels.get(task, f"task {task}"),
+        )
+        return found
+
+    def _started(self, step: list[MicroBatch], labels: dict[Any, str]) -> Any:
+        """Send the tasks of a step, with their labels by key; return the future of the mean."""
         client = self._client
         buffers = {name: buffer.detach() for name, buffer in self._buffers.items()}
         parameters = {name: p.detach() for name, p in self._parameters.items()}
@@ -165,27 +176,15 @@ class Run:
         point = Point(parameters, buffers, self._settings)
         if sum(each.nbytes for each in tensors) > MAX_INLINE_BYTES:
             point = send(client, Point, parameters, buffers, self._settings)
-        futures = [
-            client.submit(
-                evaluate,
-                self._replica,
-                point,
-                each.label,
-                each.seed,
-                each.source,
-                self._data.fetcher,
-                pure=False,
-                retries=self._plan.retries,
+        futures = []
+        for label, seed, source in step:
+            shared = self._replica, point, self._data.fetcher
+            future = client.submit(
+                evaluate, *shared, label, seed, source, pure=False, retries=self._plan.retries
             )
-            for each in step
-        ]
-        total = reduce_tree(futures, lambda group: client.submit(mean, group, pure=False))
-        labels = {future.key: each.label for future, each in zip(futures, step, strict=True)}
-        try:
-            found: Result = wait(client, f"fit: {epoch}", total, labels)
-        except CancelledError as error:
-            raise unreachable(client, "fit", error) from error
-        return found
+            labels[future.key] = label
+            futures.append(future)
+        return reduce_tree(futures, lambda group: client.submit(mean, group, pure=False))
 
     # --- changes of the state, in a thread of their own, where no interrupt comes ---
 
