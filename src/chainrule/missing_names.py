@@ -26,8 +26,8 @@ _INSTEAD = {
         "Stream Event stream": "work on a GPU is done in order; cr.cuda.synchronize() waits for it",
     },
     "chainrule.distributed": {
-        "init_process_group get_rank get_world_size all_reduce barrier": "a process computes "
-        "alone; cr.set_num_threads says with how many threads",
+        "init_process_group get_rank get_world_size all_reduce barrier": "there are no process "
+        "groups; cr.distributed.Objective sends partitions of the data to the workers of Dask",
     },
     "chainrule.jit": {
         "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",

@@ -63,8 +63,14 @@ QUANTITIES: dict[str, tuple[Callable[[Objective], Any], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("is_compiled", [False, True])
-@pytest.mark.parametrize("quantity", QUANTITIES)
+HESSIAN = ("hessian", True)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "is_compiled"),
+    # The rows are computed by vmap, which does not go through a compiled part of a function.
+    [(name, flag) for name in QUANTITIES for flag in (False, True) if (name, flag) != HESSIAN],
+)
 def test_partitions_give_what_the_whole_gives(
     client: Any, quantity: str, is_compiled: bool
 ) -> None:
@@ -72,6 +78,11 @@ def test_partitions_give_what_the_whole_gives(
     of_partitions, of_whole = QUANTITIES[quantity]
     found = of_partitions(Objective(misfit, PARTS, client=client, model=model))
     assert_close(found, of_whole())
+
+
+def test_hessians_of_a_compiled_loss(client: Any) -> None:
+    objective = Objective(cr.compile(loss), PARTS, client=client)
+    assert_close(objective.hessian(W), cr.hessian(whole)(W))
 
 
 class Line(NamedTuple):

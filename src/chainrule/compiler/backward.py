@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.backward import autograd_grad, vjp_of
 from chainrule.autograd.forward import outputs_and_jvp_of
 from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
@@ -234,14 +233,7 @@ class CompiledNode(Node):
         grads = found if back.several else (found,)
         if not run.retain_graph:
             self._release()
-        return [
-            None
-            if i is None
-            else run.conjugate(
-                grads[i] if isinstance(grads[i], ArrayProxy) else np.asarray(grads[i])
-            )
-            for i in back.given
-        ]
+        return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         run, tensors = self._graph("forward mode")

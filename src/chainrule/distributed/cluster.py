@@ -47,9 +47,10 @@ def local_cluster(n_workers: int | None = None, **options: Any) -> Iterator[Any]
     """
     settings: dict[str, Any] = {"n_workers": n_workers or usable_cores(), "threads_per_worker": 1}
     settings["dashboard_address"] = ":0"  # any free port
+    start = distributed.LocalCluster  # first: the import of distributed completes Dask's settings
     with (
         dask.config.set(_CONFIG),
-        distributed.LocalCluster(**settings | options) as cluster,
+        start(**settings | options) as cluster,
         distributed.Client(cluster) as client,
     ):
         import_on_workers(client)

@@ -223,7 +223,7 @@ class Objective:
         -------
         Tensor or array, or containers of them
             As of `chainrule.hessian`: for a tree blocks by names. Each worker needs memory for the
-            square of the number of parameters.
+            square of the number of parameters. A `model` must not be compiled here.
 
         Raises
         ------
