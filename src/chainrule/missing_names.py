@@ -36,7 +36,7 @@ _INSTEAD = {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
     },
     "chainrule.nn.parallel": {
-        "DistributedDataParallel": "a process computes alone",
+        "DistributedDataParallel": "cr.distributed.fit lets several processes compute gradients",
     },
     "chainrule.nn": {
         "SyncBatchNorm": "a process computes alone: say nn.BatchNorm2d",
