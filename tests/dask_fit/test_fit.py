@@ -241,7 +241,7 @@ def test_a_compiled_loss_is_traced_once_in_a_process(processes: Any) -> None:
     trained(wanted, processes)
     for found, value in zip(values(model), values(wanted), strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-5)
-    assert set(processes.run(traces).values()) == {"+"}
+    assert set(processes.run(traces).values()) in ({"+"}, {"+", ""})  # one may have done all
 
 
 def test_the_mode_of_the_module_and_the_settings_of_the_client_hold(client: Any) -> None:

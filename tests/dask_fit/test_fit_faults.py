@@ -222,6 +222,19 @@ def test_faults_name_the_batch_and_change_nothing(kind: str, client: Any, tmp_pa
     assert repaired.state() == whole.state()
 
 
+def test_a_step_that_an_error_broke_off_is_not_saved(client: Any, tmp_path: Path) -> None:
+    training = Training(client, checkpoint=tmp_path / "run.cr")
+
+    def fails(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if optimizer.state[training.net[0].weight]["step"] == 3:
+            raise RuntimeError("in a hook")
+
+    training.optimizer.register_step_post_hook(fails)
+    with pytest.raises(RuntimeError, match="in a hook"):
+        training.run()
+    assert not (tmp_path / "run.cr").exists()
+
+
 class Broken(TensorDataset):
     def __getitem__(self, index: Any) -> Any:
         raise OSError("the disk is gone")
