@@ -162,11 +162,11 @@ def _joined(collections: dict[str, Any], names: list[str] | None) -> list[Partit
     blocks = {path: _blocks(path, each) for path, each in collections.items()}
     (first, wanted), *others = blocks.items()
     for path, found in others:
-        for (label, _), (other, _) in zip(wanted, found, strict=False):
-            if label != other and "rows" in label and "rows" in other:
-                raise _unlike(first, label, path, other)
         if len(found) != len(wanted):
             raise _unlike(first, f"{len(wanted)} partitions", path, f"{len(found)} partitions")
+        for one, other in zip(wanted, found, strict=True):
+            if len({label for label, _ in (one, other) if "rows" in label}) == 2:
+                raise _unlike(first, one[0], path, other[0])
     columns = [[source for _, source in each] for each in blocks.values()]
     rows = zip((label for label, _ in wanted), zip(*columns, strict=True), strict=True)
     return [
