@@ -136,7 +136,7 @@ class MissingExtraError(ImportError):
     """A missing optional package; the message names the extra that installs it."""
 
 
-class ClusterError(LocatedError, ConnectionError):
+class ClusterError(LocatedError):
     """A cluster that can't be reached any more, or none to compute on."""
 
 

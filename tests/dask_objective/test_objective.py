@@ -119,6 +119,18 @@ def test_one_partition(client: Any) -> None:
     assert_close(objective.value_and_grad(W), cr.value_and_grad(loss)(W, *PARTS[0]()))
 
 
+def test_parameters_that_are_copied_to_the_workers_first(client: Any) -> None:
+    """Both sides of the size from which they are."""
+    for size in (7000, 9000):
+        w = np.linspace(0, 1, size)
+        parts = [lambda i=i, size=size: np.full(size, float(i)) for i in range(12)]
+        objective = Objective(lambda w, x: ((w - x) ** 2).sum(), parts, client=client)
+        value, gradient = objective.value_and_grad(w)
+        differences = w - np.arange(12.0)[:, None]
+        assert value == pytest.approx((differences**2).sum())
+        np.testing.assert_allclose(gradient, 2 * differences.sum(0), rtol=1e-12)
+
+
 # --- means ----------------------------------------------------------------------------------------
 
 

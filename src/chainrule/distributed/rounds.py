@@ -84,7 +84,7 @@ class Rounds:
                 return label
         if isinstance(task, tuple) and str(task[0]).startswith(f"{quantity}-"):
             return self._labels[task[1]]
-        return f"task {task}"
+        return "the sum of partitions"
 
 
 def _graph(delayed: Any) -> dict[Any, Any]:
