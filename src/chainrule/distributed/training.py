@@ -63,7 +63,7 @@ def fit(
     micro_batches : int, default 1
         Number of batches in a step.
     client : distributed.Client, optional
-        The client of the cluster, by default the current one of this process.
+        The client of Dask, by default the current one of this process.
     scheduler : LRScheduler, optional
         A schedule of the optimiser. `ReduceLROnPlateau` gets what is watched, see `patience`.
     interval : "epoch" or "step", default "epoch"

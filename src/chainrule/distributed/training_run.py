@@ -1,4 +1,4 @@
-"""A training run on a cluster: its steps, and the state that a checkpoint holds."""
+"""A training run: its steps, and the state that a checkpoint holds."""
 
 from __future__ import annotations
 
