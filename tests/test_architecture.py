@@ -152,6 +152,7 @@ SMALL = {
         ],
         "scripts import it by PyTorch's name",
     ),
+    "chainrule.distributed.cluster": "imported when asked for, since Dask is optional",
 }
 """Small modules with one importer, and why they stay modules."""
 
@@ -221,6 +222,7 @@ SHARED_BASENAMES = {
     "rnn": "sequences: recurrent layers, and packed sequences",
     "run": "the running call: of a trace, and of generated code",
     "state": "state: of a module, to save and load, and around a verified call",
+    "tasks": "tasks: of threads, and of Dask's workers",
     "table": "the table of a package: of eager kernels, and of NumPy's functions",
     "trace": "traces: of a compiled function, and of the body of a loop",
     "views": "views: the engine's records of them, and the public functions that make them",
@@ -373,6 +375,10 @@ WORDS = {
 
 TERMS_OF_THE_FIELD = {
     "chainrule/compiler/native/gemm_microkernel.py": {"lane", "lanes"},  # of a vector register
+    **{  # Dask's word for a scheduler and its workers
+        f"chainrule/{name}.py": {"cluster", "clusters"}
+        for name in (*(f"distributed/{n}" for n in ("cluster", "objective", "rounds")), "errors")
+    },
 }
 
 

@@ -116,6 +116,7 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     ),
     "compiled": ("The class of compiled functions", "+compiler"),
     "blas": ("The BLAS: chainrule.blas", "blas"),
+    "distributed": ("Processes and machines: chainrule.distributed", "distributed"),
     "devices": (
         "Devices and mixed precision",
         "cuda cuda.amp accelerator amp backends backends.cuda",
@@ -136,7 +137,7 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     ),
     "scripts": (
         "Names that PyTorch's scripts use",
-        "jit distributed multiprocessing serialization io random errors",
+        "jit multiprocessing serialization io random errors",
     ),
 }
 

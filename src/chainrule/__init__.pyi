@@ -129,6 +129,7 @@ from chainrule.diagnostics.why import why as why
 from chainrule.errors import ArgumentError as ArgumentError
 from chainrule.errors import ArgumentTypeError as ArgumentTypeError
 from chainrule.errors import AutogradError as AutogradError
+from chainrule.errors import ClusterError as ClusterError
 from chainrule.errors import CommunicationError as CommunicationError
 from chainrule.errors import CompileError as CompileError
 from chainrule.errors import DeviceError as DeviceError
@@ -140,6 +141,7 @@ from chainrule.errors import LinAlgError as LinAlgError
 from chainrule.errors import MissingExtraError as MissingExtraError
 from chainrule.errors import MissingRuleError as MissingRuleError
 from chainrule.errors import OutOfBoundsError as OutOfBoundsError
+from chainrule.errors import PartitionError as PartitionError
 from chainrule.errors import PerformanceWarning as PerformanceWarning
 from chainrule.errors import ShapeError as ShapeError
 from chainrule.errors import VerificationError as VerificationError

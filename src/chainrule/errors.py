@@ -18,6 +18,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AutogradError",
+    "ClusterError",
     "CommunicationError",
     "CompileError",
     "DTypeError",
@@ -29,6 +30,7 @@ __all__ = [
     "MissingExtraError",
     "MissingRuleError",
     "OutOfBoundsError",
+    "PartitionError",
     "PerformanceWarning",
     "ShapeError",
     "VerificationError",
@@ -137,6 +139,17 @@ class FormatError(RuntimeError, ValueError):
 
 class MissingExtraError(ImportError):
     """A missing optional package; the message names the extra that installs it."""
+
+
+class ClusterError(LocatedError):
+    """A cluster that can't be reached any more, or none to compute on."""
+
+
+class PartitionError(LocatedError):
+    """A partition of distributed data that could not be loaded or evaluated.
+
+    The text begins with the partition, and has the error of the worker, which is also the cause.
+    """
 
 
 class PerformanceWarning(UserWarning):

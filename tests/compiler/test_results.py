@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import enum
 import pickle
+import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -501,3 +502,26 @@ def test_arrays_of_a_file(tmp_path: Path) -> None:
         array[:] = value
         assert np.asarray(function(array)).tolist() == [2 * value] * 3
     assert len(function.signatures) == 1
+
+
+@pytest.mark.no_verify("the function keeps a frame of each trace")
+def test_frames_of_the_backward_pass_may_be_held_by_others() -> None:
+    """A profiler that samples the stack keeps the tensors of frames alive."""
+    frames = []
+
+    @cr.autograd_function
+    def double(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @double.backward
+    def _(ctx: Any, g: Any) -> Any:
+        gradient = g * 2
+        frames.append(sys._getframe())
+        return gradient
+
+    compiled = cr.compile(lambda x: (double(x) * x).sum())
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    for count in (1, 2):
+        compiled(x).backward()
+        np.testing.assert_array_equal(x.grad, [4.0 * count, 8.0 * count])
+    assert frames

@@ -224,3 +224,12 @@ def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, linewidth: i
             text += f", {suffix}"
             column += len(", ") + len(suffix)
     return text
+
+
+def is_inferred(array: Any, default: np.dtype[Any]) -> bool:
+    """Return whether `tensor` would choose the dtype of an array by its elements."""
+    dtype = array.dtype
+    if dtype == default or not array.size:  # no elements, nothing to tell an integer by
+        return bool(dtype == default)
+    double = dtype.kind == "c" and dtype.itemsize == 2 * default.itemsize
+    return double or dtype in (np.dtype(np.int64), np.dtype(np.bool_))

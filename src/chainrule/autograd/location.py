@@ -165,9 +165,9 @@ class Caller(NamedTuple):
 
 
 def find_caller() -> Caller | None:
-    """Return the call of the user's own code that is running."""
+    """Return the call of the user's own code that is running; None in a task of a library."""
     own = own_frame(sys._getframe(1))
-    if own is None:
+    if own is None or is_installed(own.f_code.co_filename):
         return None
     inner, frame = None, sys._getframe(1)
     while frame is not own and frame.f_back is not None:

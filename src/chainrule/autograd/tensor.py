@@ -18,7 +18,7 @@ from chainrule.autograd.conversions import (
     check_number,
     copy_error,
 )
-from chainrule.autograd.formatting import format_tensor
+from chainrule.autograd.formatting import format_tensor, is_inferred
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -467,6 +467,9 @@ class Tensor(TensorMethods):
     def __hash__(self) -> int:
         return id(self)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + int(self._array.nbytes)  # Dask weighs results by it
+
     def _repr_html_(self) -> str:
         html: str = import_module("chainrule.visualization.notebook").tensor_html(self)
         return html
@@ -474,15 +477,7 @@ class Tensor(TensorMethods):
     def __repr__(self) -> str:
         suffixes = []
         array = move(self._array, CPU)
-        default = default_dtype()
-        inferred = array.dtype == default or (  # no elements, nothing to tell an integer by
-            array.size != 0
-            and (
-                array.dtype in (np.dtype(np.int64), np.dtype(np.bool_))
-                or (array.dtype.kind == "c" and array.dtype.itemsize == 2 * default.itemsize)
-            )
-        )
-        if not inferred:
+        if not is_inferred(array, default_dtype()):
             suffixes.append(f"dtype={array.dtype.name}")
         if self.device != CPU:
             suffixes.insert(0, f"device='{self.device}'")
@@ -512,6 +507,8 @@ class Tensor(TensorMethods):
         if not self.is_leaf:
             raise copy_error(self, sys._getframe(1))
         array = move(self._array, CPU)
+        if protocol >= 5 and not array.flags.forc:
+            array = array.copy()  # once: NumPy sends only contiguous memory out of band
         rebuilt = array, str(self.device), self.requires_grad, self._grad
         return _rebuild, (*rebuilt, True) if is_parameter(self) else rebuilt
 

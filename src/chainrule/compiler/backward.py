@@ -146,7 +146,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
             )
     trace.naming = False
     graph = _template(trace, tracked, wrt)
-    begin = len(trace.ops)
+    begin, own_tensors = len(trace.ops), len(trace.made)
     seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]
     cotangents = [seed.value for seed in seeds]
 
@@ -166,6 +166,9 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
         none: list[int | None] = [None] * len(wrt)
         forward = list(trace.ops)
         return TracedBackward(trace, [], cotangents, [], [], wrt, none, graph, forward, obstacle)
+    # A call doesn't make the tensors of its backward pass, whoever still refers to them: a profiler
+    # may have the frames.
+    del trace.made[own_tensors:]
     if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
         raise CompileError(
             "retain_grad() of a result of a compiled function that is differentiated outside would "

@@ -1,4 +1,8 @@
-"""Work on several processes: a communicator, and what scripts ask of `torch.distributed`."""
+"""Gradients over many processes and machines: losses and training on Dask, and a communicator.
+
+Names of `torch.distributed` are here for scripts that ask whether they are one of several
+processes.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,23 +10,37 @@ from typing import TYPE_CHECKING, Any
 from chainrule.missing_names import missing
 
 if TYPE_CHECKING:
+    from chainrule.distributed.cluster import local_cluster
     from chainrule.distributed.communication import connect
     from chainrule.distributed.communicator import Communicator
     from chainrule.distributed.loopback import run_ranks
     from chainrule.distributed.mpi import from_mpi, world
+    from chainrule.distributed.objective import Objective
+    from chainrule.distributed.training import fit
+    from chainrule.distributed.training_run import Fit
 
 __all__ = [
+    # on Dask
+    "Fit",
+    "Objective",
+    "fit",
+    "local_cluster",
+    # the communicator
     "Communicator",
     "connect",
     "from_mpi",
-    "is_available",
-    "is_initialized",
     "run_ranks",
     "world",
+    # of torch.distributed
+    "is_available",
+    "is_initialized",
 ]
 
 _LATER = {
-    # the communicator
+    "Fit": "training_run",
+    "Objective": "objective",
+    "fit": "training",
+    "local_cluster": "cluster",
     "Communicator": "communicator",
     "connect": "communication",
     "from_mpi": "mpi",
@@ -45,9 +63,7 @@ def is_initialized() -> bool:
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        """Import what is asked for: scripts that only ask whether they run alone need nothing."""
         if name not in _LATER:
             raise missing(__name__, name)
-        value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-        globals()[name] = value
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
         return value

@@ -13,7 +13,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -243,6 +244,23 @@ def set_num_threads(num: int) -> None:
         before, _pool = _pool, _Pool(num)  # first: a pool that has stopped is no pool
         before.stop()
     _pool.chosen = True
+
+
+@contextmanager
+def using_threads(num: int) -> Iterator[None]:
+    """Compute with another number of threads in a block, in all threads of the process."""
+    global _pool
+    before, chosen = _pool, _pool.chosen
+    if num != before.count:
+        _pool = _Pool(num)
+    _pool.chosen = True
+    try:
+        yield
+    finally:
+        inner, _pool = _pool, before
+        before.chosen = chosen
+        if inner is not before:
+            inner.stop()
 
 
 def parallel_for(task: Task, blocks: Iterable[int]) -> None:

@@ -6,6 +6,9 @@ rules (`elementwise`); other kernels are written by hand, as Python that LLVM co
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from chainrule.autograd.record_fast import exchange
 from chainrule.compiler.native import jit
 from chainrule.errors import ArgumentError, MissingExtraError
@@ -89,6 +92,18 @@ def set_kernels(kernels: str, /) -> None:
         install(substitutes())
     else:
         install({})
+
+
+@contextmanager
+def using_kernels(kernels: str) -> Iterator[None]:
+    """Compute with these kernels in a block, in all threads of the process."""
+    before, chosen = get_kernels(), list(_chosen)
+    set_kernels(kernels)
+    try:
+        yield
+    finally:
+        set_kernels(before)
+        _chosen[:] = chosen
 
 
 def install(substitutes: dict[Primitive, Substitute]) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.missing_names import missing
 from chainrule.utils.data import dataloader as dataloader
 from chainrule.utils.data import dataset as dataset
+from chainrule.utils.data import distributed as distributed
 from chainrule.utils.data import sampler as sampler
 from chainrule.utils.data.dataloader import DataLoader
 from chainrule.utils.data.dataset import (
@@ -17,6 +18,7 @@ from chainrule.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from chainrule.utils.data.distributed import DistributedSampler
 from chainrule.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -42,6 +44,7 @@ __all__ = [
     "SubsetRandomSampler",
     "WeightedRandomSampler",
     "BatchSampler",
+    "DistributedSampler",
     "DataLoader",
     "default_collate",
     "default_convert",
