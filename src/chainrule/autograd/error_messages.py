@@ -40,6 +40,8 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
             f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name}. "
             "Move one with .to(device)."
         )
+    if isinstance(error, DeviceError):  # a function that CuPy lacks
+        return error
     if isinstance(error, NumPyLinAlgError):
         return LinAlgError(f"{primitive.name}: {error}")
     shapes = [tuple(array.shape) for array in arrays]

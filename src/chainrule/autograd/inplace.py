@@ -256,7 +256,9 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
     if savers:
         preserve_saved(array)
     try:
-        if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
+        if array.__class__ is not ndarray:
+            namespace(array).write(array, key, value)
+        elif key.__class__ in (tuple, ndarray):
             flat_indexing.write(array, key, value)
         else:
             array[key] = value

@@ -13,6 +13,7 @@ import numpy as np
 
 from chainrule.backend.devices import (
     CPU,
+    DEFAULT_DEVICE,
     array_from_dlpack,
     cuda_is_available,
     cupy_module,
@@ -28,6 +29,7 @@ from chainrule.kernels.flat_indexing import is_basic_index
 
 __all__ = [
     "CPU",
+    "DEFAULT_DEVICE",
     "DTYPE_TITLES",
     "KERNELS",
     "Array",

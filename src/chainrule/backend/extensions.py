@@ -22,6 +22,7 @@ class Namespace:
 
     known = True  # whether elements are available; not for symbols
     records = False  # True in the namespace of tensors only
+    waits = False  # whether looking at a value waits for a device, so that it should be avoided
     loops: Any = None  # control flow, in a compiler's namespace only
     rule_kernels: Any = None  # kernels in place of rules, in NumPy's namespace only
 
@@ -32,6 +33,18 @@ class Namespace:
     def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Return `x` broadcast to `shape`: a view, a copy or `x` itself."""
         return self.broadcast_to(x, shape)
+
+    def reshaped_view(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return a view of another shape; raise ValueError if there is none."""
+        return x.reshape(shape, copy=False)
+
+    def write(self, out: Array, key: Any, value: Array) -> None:
+        """Assign ``out[key] = value``."""
+        out[key] = value
+
+    def number(self, x: Array) -> Array:
+        """Return a number that is a 0-d array of NumPy's as an operand of this namespace."""
+        return x
 
     def is_contiguous(self, x: Array) -> bool | None:
         """Return whether an array is C-contiguous; None if unknown."""
