@@ -45,6 +45,7 @@ DOORS: dict[str, str] = {
     "linalg/decompositions.py:_check_diagonal": _CHECK,
     "kernels/matrices.py:check_phases": _CHECK,
     "kernels/matrices.py:cofactors": _METHOD,
+    "kernels/matrices.py:_cofactors_by_svd": _METHOD,
     "kernels/matrices.py:matrix_exp": _METHOD,
     "kernels/matrices.py:_square_repeatedly": _METHOD,
 }

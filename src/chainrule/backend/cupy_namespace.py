@@ -46,8 +46,8 @@ class CuPyNamespace(Namespace):
     waits = True
 
     def __init__(self, module: Any, **extensions: Any) -> None:
-        kernels = {n: kernel for n, kernel in kernels_of(self).items() if not hasattr(module, n)}
-        super().__init__(module, **kernels, **extensions)
+        own = {name: getattr(module, name) for name in ("hypot", "logaddexp")}
+        super().__init__(module, **kernels_of(self) | own | {"sigmoid": self._sigmoid}, **extensions)
         self.factorize = functools.partial(lu.factorize, self)
         for name in ("lu_solve", "lu_inverse"):
             kernel = functools.partial(getattr(lu, name), self, solve=self.solve_triangular)
@@ -104,6 +104,9 @@ class CuPyNamespace(Namespace):
 
     def cumulative_prod(self, x: Array, *, axis: int) -> Array:
         return self.cumprod(x, axis)
+
+    def _sigmoid(self, x: Array) -> Array:
+        return self.special.expit(x).astype(x.dtype, copy=False)
 
     def logcumsumexp(self, x: Array, *, axis: int) -> Array:
         """Scan by doubling (W. D. Hillis, G. L. Steele, Comm. ACM 29(12), 1986)."""
