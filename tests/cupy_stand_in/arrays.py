@@ -27,6 +27,8 @@ class NumPyCallError(AssertionError):
 class Flags:
     """The three flags that CuPy's arrays have."""
 
+    __slots__ = ("c_contiguous", "f_contiguous", "owndata")
+
     def __init__(self, host: Host) -> None:
         self.c_contiguous = host.flags.c_contiguous
         self.f_contiguous = host.flags.f_contiguous

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
@@ -33,15 +34,12 @@ def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> N
 
 
 def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:
-    devices = {device_of(array) for array in arrays}
-    if len(devices) > 1:
-        return DeviceError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name}. "
-            "Move one with .to(device)."
-        )
     if isinstance(error, DeviceError):  # a function that CuPy lacks
         return error
+    try:
+        check_devices(arrays, primitive.name)
+    except DeviceError as better:
+        return better
     if isinstance(error, NumPyLinAlgError):
         return LinAlgError(f"{primitive.name}: {error}")
     shapes = [tuple(array.shape) for array in arrays]
@@ -60,6 +58,17 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
         kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ArgumentError
         return kind(f"{primitive.name}: {error} (shapes {shapes})")
     return error
+
+
+def check_devices(arrays: Sequence[Array], operation: str) -> None:
+    """Raise if arrays are on different devices."""
+    devices = {device_of(array) for array in arrays}
+    if len(devices) > 1:
+        raise DeviceError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{' and '.join(sorted(map(str, devices)))}, in {operation}. "
+            "Move one with .to(device)."
+        )
 
 
 _DTYPE_WORDS = re.compile("ufunc|boolean|dtype")

@@ -65,8 +65,12 @@ ndarray = np.ndarray
 
 
 def is_array(x: Any) -> bool:
-    """Return whether `x` is a NumPy array or a symbolic or batched array."""
-    return isinstance(x, ndarray) or getattr(type(x), "namespace", None) is not None
+    """Return whether `x` is an array of NumPy or CuPy, or a symbolic or batched array."""
+    return (
+        isinstance(x, ndarray)
+        or getattr(type(x), "namespace", None) is not None
+        or _is_cupys(type(x))
+    )
 
 
 def holds_somewhere(condition: Array) -> bool:
@@ -127,9 +131,13 @@ def namespace_among(arrays: Iterable[Array]) -> Namespace:
     return numpy_xp
 
 
+def _is_cupys(cls: type) -> bool:
+    return cls.__name__ == "ndarray" and cls.__module__.split(".")[0] == "cupy"
+
+
 @cache
 def _foreign_namespace(cls: type) -> Namespace:
-    if cls.__module__.split(".")[0] == "cupy":
+    if _is_cupys(cls):
         from chainrule.backend.cupy_namespace import cupy_namespace
 
         return cupy_namespace()

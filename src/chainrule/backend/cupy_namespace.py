@@ -91,6 +91,13 @@ class CuPyNamespace(Namespace):
         found = self._module.max(x, axis, keepdims=keepdims)
         return self.maximum(found, self.asarray(initial, dtype=x.dtype))
 
+    def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return a copy: CuPy has no read-only views, and a write must reach one element."""
+        return x if x.shape == shape else self.broadcast_to(x, shape).copy()
+
+    def lock(self, x: Array) -> None:
+        """Do nothing: CuPy's arrays are always writeable, and `write` looks at their strides."""
+
     def reshaped_view(self, x: Array, shape: tuple[int, ...]) -> Array:
         return self._module.reshape(x, shape, copy=False)
 
@@ -151,6 +158,8 @@ class CuPyNamespace(Namespace):
 
         CuPy leaves open which of them does: so all are given the last one.
         """
+        if any([step == 0 and n > 1 for n, step in zip(out.shape, out.strides, strict=True)]):
+            raise ValueError("read-only: several elements are one place in memory")
         if _repeats(key):
             places = self._places(key, out.shape)
             value = self.broadcast_to(value, places.shape).reshape(-1)

@@ -42,6 +42,10 @@ class Namespace:
         """Assign ``out[key] = value``."""
         out[key] = value
 
+    def lock(self, x: Array) -> None:
+        """Make an array read-only, of which several elements are one place in memory."""
+        x.flags.writeable = False
+
     def number(self, x: Array) -> Array:
         """Return a number that is a 0-d array of NumPy's as an operand of this namespace."""
         return x
