@@ -256,6 +256,13 @@ def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> 
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
+    """Return an array of NumPy's as a tensor on the device of another, without history."""
+    if like._array.__class__ is not np.ndarray:
+        array = move(array, like.device)
+    return make(array, None)
+
+
 def beside(array: Any, target: DeviceLike) -> DeviceLike:
     """Return the device of a tensor that is made like another: that of `array` if None is given."""
     return device_of(array) if target is None and DEFAULT_DEVICE.get() is not None else target

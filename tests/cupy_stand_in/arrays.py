@@ -44,7 +44,12 @@ class ndarray:
     __hash__ = None  # type: ignore[assignment]  # as CuPy's
 
     def __init__(
-        self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: Any = "C"
+        self,
+        shape: Any,
+        dtype: Any = float,
+        memptr: Any = None,
+        strides: Any = None,
+        order: Any = "C",
     ) -> None:
         self._hold(np.zeros(shape, dtype, order=order))
 
@@ -96,7 +101,9 @@ class ndarray:
 
     # --- to the host ---
 
-    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Host:
+    def get(
+        self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
+    ) -> Host:
         transfers.record("to_host")
         return np.array(self._host, order=order)  # type: ignore[call-overload]  # any order
 

@@ -111,7 +111,7 @@ def _make_ufuncs(path: str, module: Any) -> dict[str, ufunc]:
     }
 
 
-UFUNCS = _make_ufuncs("cupy", np)
+UFUNCS: dict[str, Any] = _make_ufuncs("cupy", np)
 
 # --- functions ------------------------------------------------------------------------------------
 
@@ -185,6 +185,8 @@ def make_functions(path: str, module: Any) -> dict[str, Any]:
             found[name] = function
     return found
 
+
+UFUNCS["matmul"] = lifted("matmul", ["x1", "x2", "/"], np.matmul)
 
 _CONSTANTS = {"None": None, "False": False, "True": True}
 

@@ -47,7 +47,9 @@ class CuPyNamespace(Namespace):
 
     def __init__(self, module: Any, **extensions: Any) -> None:
         own = {name: getattr(module, name) for name in ("hypot", "logaddexp")}
-        super().__init__(module, **kernels_of(self) | own | {"sigmoid": self._sigmoid}, **extensions)
+        super().__init__(
+            module, **kernels_of(self) | own | {"sigmoid": self._sigmoid}, **extensions
+        )
         self.factorize = functools.partial(lu.factorize, self)
         for name in ("lu_solve", "lu_inverse"):
             kernel = functools.partial(getattr(lu, name), self, solve=self.solve_triangular)
@@ -81,9 +83,7 @@ class CuPyNamespace(Namespace):
     def count_nonzero(self, x: Array, axis: Any = None, keepdims: bool = False) -> Array:
         return self.sum(x != 0, axis=axis, keepdims=keepdims)
 
-    def max(
-        self, x: Array, axis: Any = None, keepdims: bool = False, initial: Any = None
-    ) -> Array:
+    def max(self, x: Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Array:
         if initial is None:
             return self._module.max(x, axis, keepdims=keepdims)
         if x.size == 0:
@@ -158,7 +158,8 @@ class CuPyNamespace(Namespace):
 
         CuPy leaves open which of them does: so all are given the last one.
         """
-        if any([step == 0 and n > 1 for n, step in zip(out.shape, out.strides, strict=True)]):
+        lengths = zip(out.shape, out.strides, strict=True)
+        if out.size and any([step == 0 and n > 1 for n, step in lengths]):
             raise ValueError("read-only: several elements are one place in memory")
         if _repeats(key):
             places = self._places(key, out.shape)
@@ -177,9 +178,7 @@ class CuPyNamespace(Namespace):
     def take_along_axis(self, x: Array, index: Array, *, axis: int) -> Array:
         return x[self._grid(index, axis)]
 
-    def add_along_axis(
-        self, x: Array, index: Array, *, shape: tuple[int, ...], axis: int
-    ) -> Array:
+    def add_along_axis(self, x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
         return self.index_add(x, shape=shape, key=self._grid(index, axis))
 
     def _on_device(self, key: Key) -> Key:
@@ -288,5 +287,3 @@ def _stacked(a: Array, b: Array) -> tuple[Array, Array]:
     cupy = cupy_module()
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return tuple(cupy.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))  # type: ignore[return-value]
-
-

@@ -22,6 +22,7 @@ from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+from chainrule.primitives import elementwise
 
 __all__ = ["detach_", "fill_", "zero_"]
 
