@@ -23,7 +23,6 @@ _INSTEAD = {
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
         "the CPU, and move it with .cuda()",
-        "Stream Event stream": "work on a GPU is done in order; cr.cuda.synchronize() waits for it",
     },
     "chainrule.distributed": {
         "init_process_group get_rank get_world_size all_reduce barrier": "a process computes "

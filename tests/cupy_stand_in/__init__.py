@@ -95,7 +95,15 @@ def _linalg() -> dict[str, Any]:
 
 
 def _cuda() -> dict[str, Any]:
-    names = ("Device", "Stream", "Event", "MemoryPool", "get_elapsed_time", "get_current_stream")
+    names = (
+        "Device",
+        "Stream",
+        "Event",
+        "MemoryPool",
+        "MemoryHook",
+        "get_elapsed_time",
+        "get_current_stream",
+    )
     return {name: getattr(runtime, name) for name in names}
 
 

@@ -56,12 +56,11 @@ class ndarray:
     def _hold(self, host: Host, base: ndarray | None = None) -> None:
         self._host, self.base, self._device = host, base, runtime.current_device()
         if base is None:
-            runtime.pools[self._device].change(host.nbytes)
+            runtime.allocated(self._device, host.nbytes)
 
     def __del__(self) -> None:
         if getattr(self, "base", self) is None:
-            runtime.pools[self._device].change(-self._host.nbytes)
-            runtime.pools[self._device].kept += self._host.nbytes
+            runtime.pools[self._device].free(self._host.nbytes)
 
     # --- attributes ---
 
@@ -290,7 +289,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def _is_free(part: Any) -> bool:
-    return part is None or isinstance(part, EllipsisType) or isinstance(part, bool)
+    return part is None or isinstance(part, EllipsisType | bool)
 
 
 def call_ufunc(name: str, *arguments: Any, **settings: Any) -> Any:

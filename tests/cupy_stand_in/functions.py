@@ -186,7 +186,7 @@ def make_functions(path: str, module: Any) -> dict[str, Any]:
     return found
 
 
-UFUNCS["matmul"] = lifted("matmul", ["x1", "x2", "/"], np.matmul)
+UFUNCS["matmul"] = lifted("matmul", surface()["cupy"]["matmul"][1], np.matmul)
 
 _CONSTANTS = {"None": None, "False": False, "True": True}
 

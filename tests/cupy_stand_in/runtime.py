@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 DEVICES = 2
 """Number of devices. As without peer access, one can't read the memory of the other."""
@@ -141,9 +141,13 @@ class _Pool:
 
     used = kept = 0
 
-    def change(self, size: int) -> None:
+    def take(self, size: int) -> None:
         self.used += size
         self.kept = max(0, self.kept - size)
+
+    def free(self, size: int) -> None:
+        self.used -= size
+        self.kept += size
 
 
 pools = [_Pool() for _ in range(DEVICES)]
@@ -166,6 +170,25 @@ class MemoryPool:
 
 
 memory_pool = MemoryPool()
+
+
+class MemoryHook:
+    """Something that is called at each allocation, from `__enter__` on."""
+
+    entered: ClassVar[list[MemoryHook]] = []
+
+    def __enter__(self) -> MemoryHook:
+        self.entered.append(self)
+        return self
+
+    def malloc_postprocess(self, **details: Any) -> None:
+        pass
+
+
+def allocated(device_id: int, size: int) -> None:
+    pools[device_id].take(size)
+    for hook in MemoryHook.entered:
+        hook.malloc_postprocess(device_id=device_id, size=size, mem_size=size)
 
 
 class runtime:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
-from chainrule.backend import device_of
+from chainrule.backend import CPU, device_of, is_current
 from chainrule.errors import (
     ArgumentError,
     DeviceError,
@@ -63,6 +63,11 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
 def check_devices(arrays: Sequence[Array], operation: str) -> None:
     """Raise if arrays are on different devices."""
     devices = {device_of(array) for array in arrays}
+    if len(devices) == 1 and (device := devices.pop()) != CPU and not is_current(device):
+        raise DeviceError(
+            f"{operation}: the tensors are on {device}, which is not the current device: compute "
+            f"with them in a block, with cr.cuda.device({device.index}):"
+        )
     if len(devices) > 1:
         raise DeviceError(
             "Expected all tensors to be on the same device, but found at least two devices, "

@@ -19,10 +19,11 @@ from chainrule.backend.devices import (
     cupy_module,
     device,
     device_of,
+    is_current,
     move,
     storage_of,
 )
-from chainrule.backend.extensions import KERNELS, LazyModule, Namespace
+from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, NamespaceDefaults
 from chainrule.backend.numpy_namespace import numpy_xp
 from chainrule.errors import CompileError
 from chainrule.kernels.flat_indexing import is_basic_index
@@ -35,6 +36,7 @@ __all__ = [
     "Array",
     "LazyModule",
     "Namespace",
+    "NamespaceDefaults",
     "array_from_dlpack",
     "check_known",
     "cuda_is_available",
@@ -46,6 +48,7 @@ __all__ = [
     "holds_somewhere",
     "is_array",
     "is_basic_index",
+    "is_current",
     "is_known",
     "move",
     "namespace",

@@ -47,9 +47,8 @@ class CuPyNamespace(Namespace):
 
     def __init__(self, module: Any, **extensions: Any) -> None:
         own = {name: getattr(module, name) for name in ("hypot", "logaddexp")}
-        super().__init__(
-            module, **kernels_of(self) | own | {"sigmoid": self._sigmoid}, **extensions
-        )
+        own["sigmoid"] = self._sigmoid
+        super().__init__(module, **kernels_of(self) | own | extensions)
         self.factorize = functools.partial(lu.factorize, self)
         for name in ("lu_solve", "lu_inverse"):
             kernel = functools.partial(getattr(lu, name), self, solve=self.solve_triangular)
@@ -74,11 +73,11 @@ class CuPyNamespace(Namespace):
     def reshape(self, x: Array, shape: tuple[int, ...], copy: bool | None = None) -> Array:
         return self._module.reshape(x, shape, copy=copy)
 
-    def argsort(self, x: Array, axis: int = -1, stable: bool = True) -> Array:
-        return self._module.argsort(x, axis, kind="stable" if stable else None)
+    def argsort(self, x: Array, axis: int = -1, **kind: Any) -> Array:
+        return self._module.argsort(x, axis)  # always stable
 
-    def sort(self, x: Array, axis: int = -1, stable: bool = True) -> Array:
-        return self._module.sort(x, axis, kind="stable" if stable else None)
+    def sort(self, x: Array, axis: int = -1, **kind: Any) -> Array:
+        return self._module.sort(x, axis)
 
     def count_nonzero(self, x: Array, axis: Any = None, keepdims: bool = False) -> Array:
         return self.sum(x != 0, axis=axis, keepdims=keepdims)

@@ -104,6 +104,11 @@ def cuda_is_available() -> bool:
         return False
 
 
+def is_current(target: device) -> bool:
+    """Return whether a GPU is the current one, on which CuPy computes."""
+    return bool(cupy_module().cuda.Device().id == target.index)
+
+
 def move(array: Array, target: device) -> Array:
     """Return `array` on `target`; itself if it is there already."""
     here = device_of(array)

@@ -13,26 +13,10 @@ from chainrule.kernels import flat_indexing
 Array = Any
 
 
-class Namespace:
-    """An array namespace: the attributes of a module, and the extensions that rules may call.
+class NamespaceDefaults:
+    """Extensions of which most namespaces have the same."""
 
-    Extensions are `masked`, `index`, `index_add`, `add_at`, `maximum_at`, `minimum_at`,
-    `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
-    """
-
-    known = True  # whether elements are available; not for symbols
-    records = False  # True in the namespace of tensors only
     waits = False  # whether looking at a value waits for a device, so that it should be avoided
-    loops: Any = None  # control flow, in a compiler's namespace only
-    rule_kernels: Any = None  # kernels in place of rules, in NumPy's namespace only
-
-    def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
-        self._module = module
-        self.__dict__.update(extensions)
-
-    def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
-        """Return `x` broadcast to `shape`: a view, a copy or `x` itself."""
-        return self.broadcast_to(x, shape)
 
     def reshaped_view(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Return a view of another shape; raise ValueError if there is none."""
@@ -49,6 +33,27 @@ class Namespace:
     def number(self, x: Array) -> Array:
         """Return a number that is a 0-d array of NumPy's as an operand of this namespace."""
         return x
+
+
+class Namespace(NamespaceDefaults):
+    """An array namespace: the attributes of a module, and the extensions that rules may call.
+
+    Extensions are `masked`, `index`, `index_add`, `add_at`, `maximum_at`, `minimum_at`,
+    `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
+    """
+
+    known = True  # whether elements are available; not for symbols
+    records = False  # True in the namespace of tensors only
+    loops: Any = None  # control flow, in a compiler's namespace only
+    rule_kernels: Any = None  # kernels in place of rules, in NumPy's namespace only
+
+    def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
+        self._module = module
+        self.__dict__.update(extensions)
+
+    def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return `x` broadcast to `shape`: a view, a copy or `x` itself."""
+        return self.broadcast_to(x, shape)
 
     def is_contiguous(self, x: Array) -> bool | None:
         """Return whether an array is C-contiguous; None if unknown."""

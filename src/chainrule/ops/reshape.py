@@ -91,10 +91,7 @@ def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     if min(sizes, default=0) < -1:
         return None
     try:
-        if contiguous:
-            view = array.reshape(sizes)
-        else:
-            view = namespace(array).reshaped_view(array, sizes)
+        view = array.reshape(sizes) if contiguous else namespace(array).reshaped_view(array, sizes)
     except ValueError:
         return None
     shape: tuple[int, ...] = view.shape

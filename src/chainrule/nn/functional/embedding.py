@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, constant, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, first_where, is_array, is_known, namespace
+from chainrule.backend import CPU, check_known, first_where, is_array, is_known, move, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.primitives import elementwise, indexing
 

@@ -500,7 +500,7 @@ def _gather_pixels(
         if mode == "bicubic" and padding_mode != "zeros":
             position = _fold_inside(position, n, padding_mode, align)
         found = found & (position >= 0) & (position < n)
-        key.append(np.clip(position, 0, n - 1))
+        key.append(namespace(position).clip(position, 0, n - 1))
     flat: Any = 0
     for position, n in zip(key, x.shape[2:], strict=True):
         flat = flat * n + position

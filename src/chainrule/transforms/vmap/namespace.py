@@ -20,7 +20,7 @@ from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import here
 from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import LazyModule, namespace, numpy_xp
+from chainrule.backend import LazyModule, NamespaceDefaults, namespace, numpy_xp
 from chainrule.backend import is_array as is_any_array
 from chainrule.errors import MissingRuleError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
@@ -42,7 +42,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return decorate
 
 
-class BatchedNamespace:
+class BatchedNamespace(NamespaceDefaults):
     """Functions of batched arrays, under the names that derivative rules call."""
 
     known = False  # elements differ between examples
