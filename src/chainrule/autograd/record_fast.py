@@ -306,9 +306,9 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             else:
                 xp = namespace_among((x, y))
                 if a is None:
-                    x = xp.number(x)
+                    x = xp.number(x, y)
                 elif b is None:
-                    y = xp.number(y)
+                    y = xp.number(y, x)
                 out = forward_of(primitive, xp)(x, y)
         except Exception as error:
             fail(error, primitive, (x, y))

@@ -60,8 +60,9 @@ class CuPyNamespace(Namespace):
         except AttributeError:
             raise _missing("cupy", name) from None
 
-    def number(self, x: Array) -> Array:
-        return self.asarray(x.item(), dtype=x.dtype)
+    def number(self, x: Array, like: Array) -> Array:
+        with like.device:
+            return self.asarray(x.item(), dtype=x.dtype)
 
     def asarray(self, x: Any, dtype: Any = None, copy: bool | None = None) -> Array:
         """Return an array; a number is filled in by the device, which copies nothing."""
@@ -285,4 +286,4 @@ def _stacked(a: Array, b: Array) -> tuple[Array, Array]:
     """Return matrices with the axes in front broadcast, as CuPy's solvers want them."""
     cupy = cupy_module()
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return tuple(cupy.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))  # type: ignore[return-value]
+    return tuple(cupy.broadcast_to(x, stack + x.shape[-2:]) for x in (a, b))

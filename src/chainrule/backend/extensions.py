@@ -30,8 +30,8 @@ class NamespaceDefaults:
         """Make an array read-only, of which several elements are one place in memory."""
         x.flags.writeable = False
 
-    def number(self, x: Array) -> Array:
-        """Return a number that is a 0-d array of NumPy's as an operand of this namespace."""
+    def number(self, x: Array, like: Array) -> Array:
+        """Return a number, which is a 0-d array of NumPy's, as an operand beside an array."""
         return x
 
 
