@@ -44,14 +44,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--backend") == "cuda":
+        from cupy_stand_in.selection import SELECTED
         from cupy_stand_in.session import stand_in_for_session  # imports chainrule
 
         config.add_cleanup(stand_in_for_session().close)
+        if config.args_source is config.ArgsSource.TESTPATHS:
+            config.args = [str(config.rootpath / path) for path in SELECTED]
     if NOTED:
         config.pluginmanager.register(Notes(pathlib.Path(NOTED)))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--backend") == "cuda":
+        from cupy_stand_in.selection import is_left_out
+
+        config.hook.pytest_deselected(items=[item for item in items if is_left_out(item.name)])
+        items[:] = [item for item in items if not is_left_out(item.name)]
     if LEFT_OUT:
         config.hook.pytest_deselected(items=leave_out(pathlib.Path(LEFT_OUT), items))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand
+from chainrule.arguments import Operand, constant
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, ShapeError
@@ -196,7 +196,7 @@ def area(x: Tensor, sizes: Sizes) -> Tensor:
         divisor = np.multiply.outer(divisor, (stops - starts).astype(divisor.dtype))
     if divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return elementwise.divide.apply(x, make(divisor, None))
+    return elementwise.divide.apply(x, constant(divisor, x))
 
 
 def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices: bool) -> Any:

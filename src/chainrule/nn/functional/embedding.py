@@ -159,7 +159,7 @@ def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
 
 
 def _constant_where(rows: Tensor, mask: Array) -> Tensor:
-    if is_known(mask) and not mask.any():
+    if is_known(mask) and not (namespace(mask).waits or mask.any()):
         return rows
     constant = mask[..., None]
     variable = elementwise.masked.apply(rows, ~constant)
