@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend.devices import cupy_module, move
-from chainrule.backend.extensions import LazyModule, Namespace, kernels_of, windows
+from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, kernels_of, windows
 from chainrule.errors import DeviceFunctionError
 from chainrule.kernels import lu
 
@@ -46,7 +46,8 @@ class CuPyNamespace(Namespace):
     waits = True
 
     def __init__(self, module: Any, **extensions: Any) -> None:
-        own = {name: getattr(module, name) for name in ("hypot", "logaddexp")}
+        names = [name for name in KERNELS["elementwise"] if hasattr(module, name)]
+        own = {name: getattr(module, name) for name in names}
         own["sigmoid"] = self._sigmoid
         super().__init__(module, **kernels_of(self) | own | extensions)
         self.factorize = functools.partial(lu.factorize, self)

@@ -18,7 +18,7 @@ from chainrule.cuda.device_memory import (
     memory_summary,
     reset_peak_memory_stats,
 )
-from chainrule.cuda.devices import (
+from chainrule.cuda.gpus import (
     current_device,
     device,
     device_count,

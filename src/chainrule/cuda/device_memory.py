@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from chainrule.backend import cuda_is_available, cupy_module
-from chainrule.cuda.devices import gpu
+from chainrule.cuda.gpus import gpu
 
 __all__ = [
     "empty_cache",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.backend import cupy_module
-from chainrule.cuda.devices import gpu
+from chainrule.cuda.gpus import gpu
 
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "set_stream", "stream"]
 
