@@ -220,7 +220,8 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
     is_nan = xp.isnan(windows)
     last = windows.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
     hit = xp.where(is_nan.any(-1), last, hit)[..., None]
-    indices = xp.take_along_axis(xp.broadcast_to(flat, windows.shape), hit, axis=-1)[..., 0]
+    around = xp.broadcast_to(flat, windows.shape)
+    indices = xp.take_along_axis(around, hit, axis=windows.ndim - 1)[..., 0]
     chosen = make(indices.reshape(*x.shape[:2], int(np.prod(sizes))), None)
     out = indexing.take_along_axis.apply(rows, chosen, axis=2)
     out = without_batch_axis(ops.reshape(out, (*x.shape[:2], *sizes)), single)
