@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any
@@ -424,12 +423,3 @@ def _method(name: str, parameters: str) -> Any:
 
 for _name, _parameters in METHODS.items():
     setattr(ndarray, _name, _method(_name, _parameters))
-
-
-def positions(array: ndarray, key: Any) -> tuple[Host, Any]:
-    """Return the memory of an array and an index of it, for functions that scatter."""
-    return host_of(array), index_of(key, array.shape)
-
-
-def count(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)

@@ -232,8 +232,8 @@ def asarray(
     if isinstance(a, ndarray) and not copy and dtype in (None, a.dtype):
         if a._device == runtime.current_device():
             return a
-        transfers_between = a._host.copy()
-        return wrap(transfers_between)  # type: ignore[no-any-return]
+        copied = a._host.copy()
+        return wrap(copied)  # type: ignore[no-any-return]
     return array(a, dtype, copy=bool(copy))
 
 
