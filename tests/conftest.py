@@ -4,6 +4,7 @@ import gc
 import os
 import pathlib
 import signal
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -32,12 +33,33 @@ if os.environ.get("CI", "").lower() not in ("", "0", "false"):
 NOTED, LEFT_OUT = (os.environ.get(f"CHAINRULE_TESTS_{name}") for name in ("NOTED", "LEFT_OUT"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where the tests make tensors; without a card a stand-in for CuPy takes its place",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--backend") == "cuda":
+        from cupy_stand_in.selection import SELECTED
+        from cupy_stand_in.session import stand_in_for_session  # imports chainrule
+
+        config.add_cleanup(stand_in_for_session().close)
+        if config.args_source is config.ArgsSource.TESTPATHS:
+            config.args = [str(config.rootpath / path) for path in SELECTED]
     if NOTED:
         config.pluginmanager.register(Notes(pathlib.Path(NOTED)))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--backend") == "cuda":
+        from cupy_stand_in.selection import is_left_out
+
+        config.hook.pytest_deselected(items=[item for item in items if is_left_out(item.name)])
+        items[:] = [item for item in items if not is_left_out(item.name)]
     if LEFT_OUT:
         config.hook.pytest_deselected(items=leave_out(pathlib.Path(LEFT_OUT), items))
 
@@ -51,6 +73,20 @@ def pytest_collection_finish() -> None:
 # Compiled calls are compared with eager ones: the first two of each signature, since there are many
 # signatures and few later calls.
 os.environ.setdefault("CHAINRULE_VERIFY", "1000000")
+
+
+@pytest.fixture(autouse=True)
+def _on_the_backend(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Run each test on the device that the option `--backend` says."""
+    if request.config.getoption("--backend") == "cpu":
+        yield
+        return
+    from cupy_stand_in.session import on_device  # imports chainrule
+
+    with on_device(monkeypatch):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import device, dtype_title, move
+from chainrule.backend import DEFAULT_DEVICE, device, device_of, dtype_title, move
 from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.primitives import elementwise
 
@@ -243,12 +243,26 @@ def complex_dtype() -> np.dtype[Any]:
 
 
 def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor of `array`, on the device `target` (the CPU if None)."""
+    """Return a new leaf tensor of `array`, on the device `target` (the default one if None)."""
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
             f"{dtype_title(array.dtype)}: write 1.0 for 1 or dtype=cr.float32, or leave out "
             "requires_grad"
         )
+    if target is None:
+        target = DEFAULT_DEVICE.get()
     tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
+    """Return an array of NumPy's as a tensor on the device of another, without history."""
+    if like._array.__class__ is not np.ndarray:
+        array = move(array, like.device)
+    return make(array, None)
+
+
+def beside(array: Any, target: DeviceLike) -> DeviceLike:
+    """Return the device of a tensor that is made like another: that of `array` if None is given."""
+    return device_of(array) if target is None and DEFAULT_DEVICE.get() is not None else target

@@ -130,6 +130,10 @@ class DeviceError(LocatedError, ValueError):
     """Tensors on different devices, or a device that this machine doesn't have."""
 
 
+class DeviceFunctionError(DeviceError, AttributeError, NotImplementedError):
+    """A function that is computed on the CPU only: CuPy doesn't have it."""
+
+
 class FormatError(RuntimeError, ValueError):
     """A file that is damaged, or contains what `load` doesn't read: says what, and how to mend it.
 

@@ -22,7 +22,6 @@ _INSTEAD = {
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
         "the CPU, and move it with .cuda()",
-        "Stream Event stream": "work on a GPU is done in order; cr.cuda.synchronize() waits for it",
     },
     "chainrule.distributed": {
         "init_process_group new_group get_rank get_world_size": "say comm = "
@@ -126,7 +125,7 @@ _R_NAMES = {
     "is_undefined_tensor": "say x is None",
     "jit_compile": "say cr.compile(f)",
     "load_state_dict": "say module.load_state_dict(cr.load(path))",
-    "local_device": "say x.to(device), or cr.set_default_device(device)",
+    "local_device": "say with cr.device(name):",
     "loop": "write a for loop: for batch in loader:",
     "enumerate": "write a for loop: for batch in loader:",
     "nn_module_dict": "say cr.nn.ModuleDict",
@@ -140,7 +139,7 @@ _R_NAMES = {
     "torch_reduction_mean": 'say reduction="mean"',
     "torch_reduction_none": 'say reduction="none"',
     "torch_reduction_sum": 'say reduction="sum"',
-    "with_device": "say x.to(device), or cr.set_default_device(device)",
+    "with_device": "say with cr.device(name):",
     "with_torch_manual_seed": "say cr.manual_seed(seed), or pass generator=cr.Generator()",
     "local_torch_manual_seed": "say cr.manual_seed(seed), or pass generator=cr.Generator()",
     "with_autocast": "say with cr.autocast(device_type):",

@@ -227,7 +227,6 @@ ERRORS = {
     "log_normal": (lambda: cr.zeros(1).log_normal_(0, 0), "log_normal_ expects std > 0.0"),
     "random": (lambda: cr.zeros(1).random_(3, 3), "expects 'from' to be less than 'to'"),
     "state": (lambda: cr.set_rng_state(3), r"expected the result of get_state\(\), but got int"),
-    "device": (lambda: cr.Generator("cuda"), "random numbers are drawn on the CPU"),
 }
 
 

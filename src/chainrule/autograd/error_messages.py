@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
-from chainrule.backend import device_of
+from chainrule.backend import CPU, device_of, is_current
 from chainrule.errors import (
     ArgumentError,
     DeviceError,
@@ -33,13 +34,12 @@ def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> N
 
 
 def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:
-    devices = {device_of(array) for array in arrays}
-    if len(devices) > 1:
-        return DeviceError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name}. "
-            "Move one with .to(device)."
-        )
+    if isinstance(error, DeviceError):  # a function that CuPy lacks
+        return error
+    try:
+        check_devices(arrays, primitive.name)
+    except DeviceError as better:
+        return better
     if isinstance(error, NumPyLinAlgError):
         return LinAlgError(f"{primitive.name}: {error}")
     shapes = [tuple(array.shape) for array in arrays]
@@ -58,6 +58,22 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
         kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ArgumentError
         return kind(f"{primitive.name}: {error} (shapes {shapes})")
     return error
+
+
+def check_devices(arrays: Sequence[Array], operation: str) -> None:
+    """Raise if arrays are on different devices."""
+    devices = {device_of(array) for array in arrays}
+    if len(devices) == 1 and (device := devices.pop()) != CPU and not is_current(device):
+        raise DeviceError(
+            f"{operation}: the tensors are on {device}, which is not the current device: compute "
+            f"with them in a block, with cr.cuda.device({device.index}):"
+        )
+    if len(devices) > 1:
+        raise DeviceError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{' and '.join(sorted(map(str, devices)))}, in {operation}. "
+            "Move one with .to(device)."
+        )
 
 
 _DTYPE_WORDS = re.compile("ufunc|boolean|dtype")

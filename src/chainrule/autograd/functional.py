@@ -491,7 +491,7 @@ def _matrix(vectors: list[Tensor], out: Tensor, x: Tensor, strategy: str) -> Ten
     """Return one block of a Jacobian from its rows, or in forward mode from its columns."""
     shape = (*out.shape, *x.shape)
     if not vectors:
-        return TENSOR_XP.zeros(shape, dtype=x.dtype)
+        return TENSOR_XP.beside(x).zeros(shape, dtype=x.dtype)
     axis = out.ndim if strategy == "forward-mode" else 0
     block: Tensor = TENSOR_XP.stack(vectors, axis=axis)
     matrix: Tensor = shaping.reshape.apply(block, shape=shape)

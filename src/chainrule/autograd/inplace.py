@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.error_messages import broadcast_text
+from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
@@ -256,7 +256,9 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
     if savers:
         preserve_saved(array)
     try:
-        if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
+        if array.__class__ is not ndarray:
+            namespace(array).write(array, key, value)
+        elif key.__class__ in (tuple, ndarray):
             flat_indexing.write(array, key, value)
         else:
             array[key] = value
@@ -270,6 +272,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
                 "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
                 "assign to .real and .imag themselves."
             ) from None
+        check_devices((array, value), operation)
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)
             raise ShapeError(_shape_text(array.shape, common, operation)) from None

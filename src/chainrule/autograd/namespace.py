@@ -5,11 +5,12 @@ It has the names of the array API, so that a rule is the same for arrays and for
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array, namespace, numpy_xp
+from chainrule.backend import Namespace, is_array, namespace, numpy_xp, whole
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.indexing import index
 from chainrule.primitives.primitive import TABLE
@@ -18,11 +19,20 @@ Shape = tuple[int, ...]
 
 
 class TensorNamespace:
-    """Functions of tensors, by the names that rules call."""
+    """Functions of tensors, by the names that rules call; constants are arrays of `constants`."""
 
     records = True
     rule_kernels: Any = None
     special: Any = None  # the special functions, set by `chainrule.scipy`, which declares rules
+
+    def __init__(self, constants: Namespace = numpy_xp) -> None:
+        self._constants = constants
+
+    def beside(self, x: Any) -> TensorNamespace:
+        """Return the namespace whose constants are where a tensor is, or the first of a dict."""
+        x = next(iter(x.values())) if x.__class__ is dict else x
+        xp = namespace(whole(x._array))
+        return _on_device(xp) if xp.waits else self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         primitive = TABLE.get(name)
@@ -89,21 +99,21 @@ class TensorNamespace:
         return make(namespace(x._array).ones_like(x._array), None)
 
     def zeros(self, shape: Shape, *, dtype: Any) -> Tensor:
-        return make(numpy_xp.zeros(shape, dtype), None)
+        return make(self._constants.zeros(shape, dtype), None)
 
     def ones(self, shape: Shape, *, dtype: Any) -> Tensor:
-        return make(numpy_xp.ones(shape, dtype), None)
+        return make(self._constants.ones(shape, dtype), None)
 
     def eye(self, n: int, *, dtype: Any) -> Tensor:
-        return make(numpy_xp.eye(n, dtype=dtype), None)
+        return make(self._constants.eye(n, dtype=dtype), None)
 
     def arange(self, n: int) -> Tensor:
-        return make(numpy_xp.arange(n), None)
+        return make(self._constants.arange(n), None)
 
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(x, Tensor):
             return elementwise.clone.apply(x) if copy else x
-        xp = namespace(x) if is_array(x) else numpy_xp
+        xp = namespace(x) if is_array(x) else self._constants
         return make(xp.asarray(x, dtype=dtype), None)
 
 
@@ -112,6 +122,7 @@ def _positive(axis: Any, ndim: int) -> Any:
 
 
 TENSOR_XP = TensorNamespace()
+_on_device = functools.cache(TensorNamespace)
 
 
 def connected(x: Tensor, others: Sequence[Tensor]) -> Tensor:

@@ -105,6 +105,10 @@ class PrimitiveNode(Node):
         return NodeOutput(self, ~origin) if self.plan.primitive.multiple else self
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        for tangent in tangents:
+            if tangent is not None and tangent._array.__class__ is not ndarray:
+                xp = xp.beside(tangent)
+                break
         shapes = self.input_meta
         if self.plan.primitive.jvp is None and shapes is not None:
             tangents = tuple(
@@ -130,7 +134,10 @@ class PrimitiveNode(Node):
             xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
             grads = plan.vjp(xp, g, saved, self.settings)
         else:
-            grads = plan.vjp(run.xp, g, self.as_tensors(saved), self.settings)
+            xp = run.xp
+            if g.__class__ is dict or g._array.__class__ is not ndarray:
+                xp = xp.beside(g)
+            grads = plan.vjp(xp, g, self.as_tensors(saved), self.settings)
         if self.input_meta is not None:
             grads = run.restore(grads, self.input_meta)
         if plan.holds and not run.retain_graph:

@@ -16,8 +16,8 @@ from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, prepare_looking
 from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import apply, as_carried, record_special, stamp_node
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.record import apply, as_carried, record, record_special, stamp_node
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
@@ -304,7 +304,12 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)
             else:
-                out = forward_of(primitive, namespace_among((x, y)))(x, y)
+                xp = namespace_among((x, y))
+                if a is None:
+                    x = xp.number(x, y)
+                elif b is None:
+                    y = xp.number(y, x)
+                out = forward_of(primitive, xp)(x, y)
         except Exception as error:
             fail(error, primitive, (x, y))
         if out.__class__ is not ndarray:
@@ -349,6 +354,29 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
+def _transfer(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a copy to another device, whose result is of another namespace."""
+
+    def function(a: Any, **settings: Any) -> Any:
+        x = a._array
+        try:
+            out = forward_of(primitive, namespace(x))(x, **settings)
+        except Exception as error:
+            fail(error, primitive, (x,))
+        result = make(out, None)
+        modes = _mode()
+        if modes is not None and modes.special:
+            result = record_special(primitive, (a,), (x,), result, settings)
+        elif modes is None or modes.grad:
+            edge = current_node(a)
+            if edge is not None:
+                result._node = record(primitive, (edge,), (x,), out, settings, None)
+        carried = carried_class((a,))
+        return result if carried is None else as_carried(result, carried)
+
+    return function
+
+
 _NUMBERS = frozenset([float, int])
 
 _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
@@ -356,6 +384,7 @@ _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
     "binary": _binary,
     "reduction": _reduction,
     "permutation": _permutation,
+    "transfer": _transfer,
     "any": _any,
 }
 

@@ -460,7 +460,7 @@ class BackwardPass:
         else:
             total = grad._array
             shared = total.base is not None or count_references(total) > ALONE + 1
-            if shared and total.flags.writeable:
+            if shared and getattr(total.flags, "writeable", True):  # CuPy's have no such flag
                 # otherwise nothing has saved it, or the memory that it is a view of
                 record_write(total, "accumulation into .grad")
             try:

@@ -273,7 +273,9 @@ def _solution(node: PrimitiveNode, arriving: Sequence[Series | None]) -> Series:
         tangents = [t if i == index else None for i in range(len(arriving))]
         origins, saved = node.plan.origins, node.as_tensors(node.saved_values())
         values = [z if i == -1 and index == 0 else x for i, x in zip(origins, saved, strict=True)]
-        found: Tensor = node.plan.jvp(TENSOR_XP, tuple(tangents), tuple(values), node.settings)
+        found: Tensor = node.plan.jvp(
+            TENSOR_XP.beside(t), tuple(tangents), tuple(values), node.settings
+        )
         return found
 
     def coefficient(found: Series, k: int) -> Coefficient:

@@ -13,26 +13,30 @@ import numpy as np
 
 from chainrule.backend.devices import (
     CPU,
+    DEFAULT_DEVICE,
     array_from_dlpack,
     cuda_is_available,
     cupy_module,
     device,
     device_of,
+    is_current,
     move,
     storage_of,
 )
-from chainrule.backend.extensions import KERNELS, LazyModule, Namespace
+from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, NamespaceDefaults
 from chainrule.backend.numpy_namespace import numpy_xp
 from chainrule.errors import CompileError
 from chainrule.kernels.flat_indexing import is_basic_index
 
 __all__ = [
     "CPU",
+    "DEFAULT_DEVICE",
     "DTYPE_TITLES",
     "KERNELS",
     "Array",
     "LazyModule",
     "Namespace",
+    "NamespaceDefaults",
     "array_from_dlpack",
     "check_known",
     "cuda_is_available",
@@ -44,6 +48,7 @@ __all__ = [
     "holds_somewhere",
     "is_array",
     "is_basic_index",
+    "is_current",
     "is_known",
     "move",
     "namespace",
@@ -63,8 +68,12 @@ ndarray = np.ndarray
 
 
 def is_array(x: Any) -> bool:
-    """Return whether `x` is a NumPy array or a symbolic or batched array."""
-    return isinstance(x, ndarray) or getattr(type(x), "namespace", None) is not None
+    """Return whether `x` is an array of NumPy or CuPy, or a symbolic or batched array."""
+    return (
+        isinstance(x, ndarray)
+        or getattr(type(x), "namespace", None) is not None
+        or _is_cupys(type(x))
+    )
 
 
 def holds_somewhere(condition: Array) -> bool:
@@ -125,9 +134,13 @@ def namespace_among(arrays: Iterable[Array]) -> Namespace:
     return numpy_xp
 
 
+def _is_cupys(cls: type) -> bool:
+    return cls.__name__ == "ndarray" and cls.__module__.split(".")[0] == "cupy"
+
+
 @cache
 def _foreign_namespace(cls: type) -> Namespace:
-    if cls.__module__.split(".")[0] == "cupy":
+    if _is_cupys(cls):
         from chainrule.backend.cupy_namespace import cupy_namespace
 
         return cupy_namespace()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar, Token
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ Array = Any
 
 class device:
     """The device of an array: ``device("cpu")``, ``device("cuda")``, ``device("cuda:1")``.
+
+    As a context manager, it is where tensors are made if ``device=`` is left out.
 
     Examples
     --------
@@ -60,8 +63,22 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index or 0))
 
+    def __enter__(self) -> device:
+        _OUTER.set((*_OUTER.get(), DEFAULT_DEVICE.set(self)))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        *outer, token = _OUTER.get()
+        DEFAULT_DEVICE.reset(token)
+        _OUTER.set(tuple(outer))
+
 
 CPU = device("cpu")
+
+DEFAULT_DEVICE: ContextVar[device | None] = ContextVar("chainrule default device", default=None)
+"""The device on which tensors are made if ``device=`` is left out: None is the CPU."""
+
+_OUTER: ContextVar[tuple[Token[device | None], ...]] = ContextVar("outer devices", default=())
 
 
 def device_of(array: Array) -> device:
@@ -85,6 +102,11 @@ def cuda_is_available() -> bool:
         return bool(cupy_module().cuda.runtime.getDeviceCount() > 0)
     except Exception:  # CuPy missing, or no driver
         return False
+
+
+def is_current(target: device) -> bool:
+    """Return whether a GPU is the current one, on which CuPy computes."""
+    return bool(cupy_module().cuda.Device().id == target.index)
 
 
 def move(array: Array, target: device) -> Array:

@@ -13,7 +13,29 @@ from chainrule.kernels import flat_indexing
 Array = Any
 
 
-class Namespace:
+class NamespaceDefaults:
+    """Extensions of which most namespaces have the same."""
+
+    waits = False  # whether looking at a value waits for a device, so that it should be avoided
+
+    def reshaped_view(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return a view of another shape; raise ValueError if there is none."""
+        return x.reshape(shape, copy=False)
+
+    def write(self, out: Array, key: Any, value: Array) -> None:
+        """Assign ``out[key] = value``."""
+        out[key] = value
+
+    def lock(self, x: Array) -> None:
+        """Make an array read-only, of which several elements are one place in memory."""
+        x.flags.writeable = False
+
+    def number(self, x: Array, like: Array) -> Array:
+        """Return a number, which is a 0-d array of NumPy's, as an operand beside an array."""
+        return x
+
+
+class Namespace(NamespaceDefaults):
     """An array namespace: the attributes of a module, and the extensions that rules may call.
 
     Extensions are `masked`, `index`, `index_add`, `add_at`, `maximum_at`, `minimum_at`,

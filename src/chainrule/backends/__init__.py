@@ -1,7 +1,7 @@
-"""Settings of PyTorch's backends, which scripts read and set: here they have no effect."""
+"""Settings of PyTorch's backends: the default device, and others without effect."""
 
 from chainrule.arguments import DeviceLike
-from chainrule.backend import CPU
+from chainrule.backend import CPU, DEFAULT_DEVICE, cuda_is_available
 from chainrule.backend import device as as_device
 from chainrule.backends import cuda, cudnn, mps
 from chainrule.errors import DeviceError
@@ -34,28 +34,38 @@ contiguous_format, preserve_format = "torch.contiguous_format", "torch.preserve_
 
 
 def set_default_device(device: DeviceLike) -> None:
-    """Accept the CPU, on which tensors are made if `device=` is left out.
+    """Set the device on which this thread makes tensors if `device=` is left out.
+
+    ``with cr.device(device):`` sets it for a block. Tensors made of other tensors are on their
+    device, and those that share memory, as `from_numpy` makes them, stay where it is.
+
+    Parameters
+    ----------
+    device : device, str or None
+        None is the CPU.
 
     Raises
     ------
     DeviceError
-        For another device.
+        For a GPU where there is none.
 
     Examples
     --------
     >>> import chainrule as cr
     >>> cr.set_default_device("cpu")
     """
-    if device is not None and as_device(device) != CPU:
+    found = None if device is None else as_device(device)
+    if found is not None and found.type == "cuda" and not cuda_is_available():
         raise DeviceError(
-            f"set_default_device({str(device)!r}): tensors are made on the CPU: say device= in "
-            "the functions that make them, or .to(device)"
+            f"set_default_device({str(device)!r}): there is no GPU here: say "
+            "'cuda' if cr.cuda.is_available() else 'cpu'"
         )
+    DEFAULT_DEVICE.set(None if found == CPU else found)
 
 
 def get_default_device() -> as_device:
-    """Return the CPU, on which tensors are made if `device=` is left out."""
-    return CPU
+    """Return the device on which this thread makes tensors if `device=` is left out."""
+    return DEFAULT_DEVICE.get() or CPU
 
 
 def are_deterministic_algorithms_enabled() -> bool:

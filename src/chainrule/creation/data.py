@@ -19,7 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
-from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import array_from_dlpack, is_array, namespace
 from chainrule.backend import device as as_device
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
@@ -265,7 +265,7 @@ def frombuffer(
         array = np.frombuffer(buffer, dtype_of(dtype), count, offset)
     except ValueError as error:
         raise ArgumentError(f"frombuffer: {error}") from None
-    return leaf(array, None, requires_grad)
+    return make(array, None).requires_grad_(requires_grad)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -304,4 +304,4 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
         raise ArgumentTypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype_of(array.dtype)
     shared: Any = array.view(np.ndarray) if isinstance(array, np.ndarray) else array
-    return leaf(watched(shared))
+    return make(watched(shared), None)

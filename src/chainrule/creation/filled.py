@@ -12,6 +12,7 @@ from chainrule.arguments import (
     DTypeLike,
     Operand,
     Sizes,
+    beside,
     created,
     dtype_of,
     dtype_or_default,
@@ -239,7 +240,8 @@ def zeros_like(
     """
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
-    return leaf(namespace(array).zeros(array.shape, dtype=target), device, requires_grad)
+    made = namespace(array).zeros(array.shape, dtype=target)
+    return leaf(made, beside(made, device), requires_grad)
 
 
 def ones_like(
@@ -290,7 +292,7 @@ def full_like(
         made = _spread(value.as_array(target), array.shape)
     else:
         made = namespace(array).full(array.shape, value, dtype=target)
-    return leaf(made, device, requires_grad)
+    return leaf(made, beside(made, device), requires_grad)
 
 
 def empty_like(
@@ -310,4 +312,5 @@ def empty_like(
     """
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
-    return leaf(namespace(array).empty(array.shape, dtype=target), device, requires_grad)
+    made = namespace(array).empty(array.shape, dtype=target)
+    return leaf(made, beside(made, device), requires_grad)

@@ -1,4 +1,4 @@
-"""GPUs under the names of `torch.cuda`: availability, synchronization and memory.
+"""GPUs under the names of `torch.cuda`: availability, streams, memory and random numbers.
 
 Without a GPU there is nothing to wait for, to free or to seed, and these functions return at once.
 """
@@ -6,70 +6,86 @@ Without a GPU there is nothing to wait for, to free or to seed, and these functi
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from chainrule.backend import cuda_is_available as is_available
-from chainrule.backend import cupy_module, device
+from chainrule.cuda.device_memory import (
+    empty_cache,
+    ipc_collect,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+)
+from chainrule.cuda.gpus import (
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    set_device,
+    synchronize,
+)
+from chainrule.cuda.streams import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 from chainrule.missing_names import missing
+from chainrule.random import get_rng_state as _state
 from chainrule.random import manual_seed as _seed
+from chainrule.random import set_rng_state as _set_state
 
 if TYPE_CHECKING:
     from chainrule.cuda import amp as amp
 
 __all__ = [
     "is_available",
+    "is_initialized",
+    "init",
+    "device",
+    "device_of",
     "device_count",
     "current_device",
     "set_device",
     "get_device_name",
+    "get_device_properties",
+    "get_device_capability",
+    "is_bf16_supported",
     "synchronize",
+    "Stream",
+    "Event",
+    "stream",
+    "current_stream",
+    "default_stream",
+    "set_stream",
     "manual_seed",
     "manual_seed_all",
+    "get_rng_state",
+    "get_rng_state_all",
+    "set_rng_state",
+    "set_rng_state_all",
     "empty_cache",
+    "ipc_collect",
+    "mem_get_info",
     "memory_allocated",
     "memory_reserved",
-    "is_bf16_supported",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_peak_memory_stats",
 ]
-
-Device = device | str | int | None
-
-
-def device_count() -> int:
-    """Return the number of GPUs: 0 without CuPy or a driver."""
-    return int(cupy_module().cuda.runtime.getDeviceCount()) if is_available() else 0
-
-
-def current_device() -> int:
-    """Return the index of the current GPU.
-
-    Raises
-    ------
-    MissingExtraError
-        If CuPy is not installed.
-    """
-    return int(cupy_module().cuda.Device().id)
-
-
-def _gpu(which: Device) -> Any:
-    """Return CuPy's object for a GPU, the current one for None."""
-    if which is None or isinstance(which, int):
-        return cupy_module().cuda.Device(which)
-    return cupy_module().cuda.Device(device(which).index)
-
-
-def set_device(device: Device) -> None:
-    """Make a GPU the current one."""
-    _gpu(device).use()
-
-
-def get_device_name(device: Device = None) -> str:
-    """Return the name of a GPU."""
-    name: bytes = cupy_module().cuda.runtime.getDeviceProperties(_gpu(device).id)["name"]
-    return name.decode()
-
-
-def synchronize(device: Device = None) -> None:
-    """Wait until a GPU has finished its work."""
-    if is_available():
-        _gpu(device).synchronize()
 
 
 def manual_seed(seed: int) -> None:
@@ -84,31 +100,25 @@ def manual_seed(seed: int) -> None:
 manual_seed_all = manual_seed
 
 
-def empty_cache() -> None:
-    """Give memory that no array uses back to the GPU's driver."""
-    if is_available():
-        cupy_module().get_default_memory_pool().free_all_blocks()
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return the state of `chainrule.get_rng_state`: all devices have one generator."""
+    return _state()
 
 
-def memory_allocated(device: Device = None) -> int:
-    """Return the number of bytes of arrays on a GPU: 0 without one."""
-    if not is_available():
-        return 0
-    with _gpu(device):
-        return int(cupy_module().get_default_memory_pool().used_bytes())
+def get_rng_state_all() -> list[Any]:
+    """Return the state for each GPU."""
+    return [_state() for _ in range(device_count())]
 
 
-def memory_reserved(device: Device = None) -> int:
-    """Return the number of bytes taken from a GPU, those of no array included: 0 without one."""
-    if not is_available():
-        return 0
-    with _gpu(device):
-        return int(cupy_module().get_default_memory_pool().total_bytes())
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Go on from a state that `get_rng_state` returned."""
+    _set_state(new_state)
 
 
-def is_bf16_supported() -> bool:
-    """Return False: NumPy and CuPy have no bfloat16."""
-    return False
+def set_rng_state_all(new_states: Any) -> None:
+    """Go on from the states that `get_rng_state_all` returned."""
+    for state in new_states:
+        _set_state(state)
 
 
 if not TYPE_CHECKING:  # type checkers would accept every name

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import MissingExtraError
+from chainrule.errors import DeviceFunctionError, MissingExtraError
 from chainrule.interrupts import errstate
 
 Array = Any
@@ -28,7 +28,9 @@ _WEIGHTS = _STEP * _NODES * (1 + 0.1 * np.exp(-_U))
 
 def _special(xp: Any) -> Any:
     if xp.__name__ != "numpy":
-        raise NotImplementedError("derivatives by a parameter are computed on the CPU only")
+        raise DeviceFunctionError(
+            "derivatives by a parameter are computed on the CPU only: move the tensors with .cpu()"
+        )
     try:
         import scipy.special
     except ImportError as error:

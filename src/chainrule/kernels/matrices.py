@@ -78,7 +78,7 @@ def cofactors(xp: Any, x: Array) -> Array:
 
 
 def _norm_1(xp: Any, x: Array) -> Array:
-    return xp.abs(x).sum(axis=-2).max(axis=-1, initial=0)
+    return xp.max(xp.abs(x).sum(axis=-2), axis=-1, initial=0)
 
 
 def _cofactors_by_svd(xp: Any, x: Array) -> Array:
@@ -108,7 +108,7 @@ _PHASE_TOLERANCE = 1e-2  # PyTorch's tolerance, relative to the gradient
 
 def check_phases(xp: Any, phases: Array, gradient: Array, *, operation: str) -> Array:
     """Raise if a gradient depends on the phase of eigenvectors or singular vectors."""
-    largest = xp.abs(gradient).max(axis=(-2, -1), initial=1)[..., None]
+    largest = xp.max(xp.abs(gradient), axis=(-2, -1), initial=1)[..., None]
     if (xp.abs(phases) > _PHASE_TOLERANCE * largest).any():
         raise AutogradError(
             f"linalg.{operation}: The vectors in the complex case are specified up to "

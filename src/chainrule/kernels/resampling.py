@@ -82,7 +82,8 @@ def resample(xp: Any, x: Array, *, taps: Taps, axis: int) -> Array:
     new = xp.empty if taps.disjoint and taps.complete else xp.zeros
     out = new(shape, x.dtype)
     for i, layer in enumerate(sliced_layers):
-        part, rows = _layer_values(xp, x, layer, axis), (*lead, layer[0])
+        chosen = layer[0] if isinstance(layer[0], slice) else xp.asarray(layer[0])
+        part, rows = _layer_values(xp, x, layer, axis), (*lead, chosen)
         if taps.disjoint or i == 0:
             out[rows] = part
         elif isinstance(layer[0], slice):

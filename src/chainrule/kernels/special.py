@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import MissingExtraError
+from chainrule.errors import DeviceFunctionError, MissingExtraError
 from chainrule.kernels import erf_gamma
 
 Array = Any
@@ -23,7 +23,7 @@ Kernel = Callable[..., Array]
 
 @cache
 def kernel_for(name: str, xp: Any) -> Kernel:
-    """Return the function of a name for arrays of a module, `numpy` or `cupy`."""
+    """Return the function of a name for arrays of NumPy's module or of CuPy's namespace."""
     try:
         return _FACTORIES[name](name, _library(name, xp))
     except MissingExtraError:
@@ -33,9 +33,10 @@ def kernel_for(name: str, xp: Any) -> Kernel:
 
 
 def _library(name: str, xp: Any) -> Any:
-    path = {"numpy": "scipy.special", "cupy": "cupyx.scipy.special"}[xp.__name__]
+    if xp.__name__ != "numpy":
+        return xp.special
     try:
-        return import_module(path)
+        return import_module("scipy.special")
     except ImportError as error:
         raise MissingExtraError(
             f"{name} needs SciPy, which is not installed: pip install 'chainrule[scipy]'"
@@ -110,9 +111,9 @@ def _bessel(name: str, library: Any) -> Kernel:
         if order in integer_orders:
             return sign * integer_orders[int(order)](x)
         if general is None:
-            raise NotImplementedError(  # CuPy has only the integer orders
-                f"{name} of order {order}: {library.__name__} has only the orders 0 and 1; "
-                "compute on the CPU"
+            raise DeviceFunctionError(
+                f"{name} of order {order}: CuPy has the orders 0 and 1 only: move the tensors "
+                "with .cpu()"
             )
         return sign * general(order, x)
 

@@ -10,6 +10,7 @@ import numpy as np
 from chainrule.arguments import (
     Dims,
     Operand,
+    constant,
     either,
     floating,
     many_dims,
@@ -95,7 +96,7 @@ def _cumulative_extreme(name: str, ufunc: Any, x: Operand, dim: int | None) -> E
         raise ArgumentTypeError(f"{name}() needs dim (or axis)")
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
-        return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
+        return Extremes(elementwise.clone.apply(x), constant(np.zeros((), np.int64), x))
     array = x._array
     extreme = ufunc.accumulate(array, axis=number)
     is_extreme = array == extreme

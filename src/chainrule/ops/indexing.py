@@ -81,6 +81,8 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
                 "give a Tensor, an array or a number"
             )
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
+        if x._array.__class__ is not ndarray:
+            value = make(move(value._array, device_of(x._array)), None)
     shape = value._array.shape
     if shape and shape[0] == 1:  # as in x[0] = [5]
         leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))

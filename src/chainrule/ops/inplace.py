@@ -22,6 +22,7 @@ from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+from chainrule.primitives import elementwise
 
 __all__ = ["detach_", "fill_", "zero_"]
 
@@ -52,6 +53,8 @@ def fill_(input: Tensor, value: Operand) -> Tensor:
 def copy_(x: Tensor, source: Operand, non_blocking: bool = False) -> Tensor:
     """Overwrite all elements with `source`: its shape broadcasts, its dtype is converted.
 
+    `source` may be on another device.
+
     `non_blocking` is accepted for compatibility with PyTorch, and ignored.
     """
     return _overwrite(x, source, "copy_")
@@ -63,7 +66,10 @@ def _overwrite(x: Tensor, value: Operand, operation: str) -> Tensor:
         return fill(x, value, operation)
     if isinstance(value, bool | int | float | complex | np.generic):
         value = make(scalar_array(value, x._array), None)
-    set_item(x, Ellipsis, tensor_of(value), operation)
+    value = tensor_of(value)
+    if value._array.__class__ is not x._array.__class__ and value.device != x.device:
+        value = elementwise.to_device.apply(value, source=value.device, target=x.device)
+    set_item(x, Ellipsis, value, operation)
     return x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from chainrule.arguments import (
     Operand,
     cast,
+    constant,
     either,
     floating,
     one_dim,
@@ -186,7 +187,7 @@ def _element_of_value(row: Tensor, value: Array) -> Tensor:
     if row.dtype.kind != "f":
         return make(value.reshape(()), None)
     equal = (row._array == value) | ((value != value) & np.isnan(row._array))
-    low = make(np.asarray(-np.inf, row.dtype), None)
+    low = constant(np.asarray(-np.inf, row.dtype), row)
     return reductions.max.apply(where(make(equal, None), row, low), axis=None, keepdims=False)
 
 
@@ -215,7 +216,7 @@ def _select(name: str, x: Tensor, dim: int, keepdim: bool, index_of: Any) -> Ext
     """Return the elements along a dimension at the indices that `index_of` finds in each row."""
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
-        return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
+        return Extremes(elementwise.clone.apply(x), constant(np.zeros((), np.int64), x))
     if x.shape[number] == 0:
         raise ShapeError(f"{name}(): Expected reduction dim {number} to have non-zero size.")
     indices = np.moveaxis(index_of(np.moveaxis(x._array, number, -1)), -1, number)

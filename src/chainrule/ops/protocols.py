@@ -7,8 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
-from chainrule.autograd.tensor import Tensor
+from chainrule.arguments import DeviceLike, dtype_of, watched
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import array_from_dlpack, is_array, is_known
 from chainrule.backend import device as as_device
 from chainrule.errors import ArgumentError, ArgumentTypeError
@@ -61,7 +61,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
     """
     if is_array(input) and not is_known(found := watched(input)):
         dtype_of(input.dtype)
-        return leaf(found.copy() if copy else found)
+        return make(found.copy() if copy else found, None)
     if not hasattr(input, "__dlpack__"):
         raise ArgumentTypeError(
             f"from_dlpack(): expected an array with __dlpack__, got {type(input).__name__}: "
@@ -69,7 +69,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
         )
     array = array_from_dlpack(input, None if device is None else as_device(device), copy)
     dtype_of(array.dtype)
-    return leaf(array)
+    return make(array, None)
 
 
 # --- methods --------------------------------------------------------------------------------------

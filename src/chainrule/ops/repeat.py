@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, either, one_dim, sizes_of, tensor_of
+from chainrule.arguments import Operand, constant, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -160,7 +160,7 @@ def repeat_interleave(
     input, dim = tensor_of(input), either(dim, axis)
     if repeats is None:
         counts = input
-        input = tensor_of(np.arange(input.numel()))
+        input = constant(np.arange(input.numel()), input)
     else:
         counts = tensor_of(repeats)
     times = counts._array.reshape(-1)

@@ -91,7 +91,7 @@ def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     if min(sizes, default=0) < -1:
         return None
     try:
-        view = array.reshape(sizes) if contiguous else array.reshape(sizes, copy=False)
+        view = array.reshape(sizes) if contiguous else namespace(array).reshaped_view(array, sizes)
     except ValueError:
         return None
     shape: tuple[int, ...] = view.shape

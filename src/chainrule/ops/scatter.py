@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, is_one, one_dim, tensor_of
+from chainrule.arguments import Operand, constant, is_one, one_dim, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, dtype_title, is_array, is_known, namespace
+from chainrule.backend import CPU, check_known, dtype_title, is_array, is_known, move, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.operation import inplace_form, operation
@@ -167,7 +167,7 @@ def product_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor
     if not include_self:
         flat[0] = indexing_primitives.index.apply(flat[0], key=first)
     factors = indexing_primitives.index.apply(shaping.concat.apply(*flat, axis=0), key=order)
-    one = make(np.ones(1, x.dtype), None)
+    one = constant(np.ones(1, x.dtype), x)
     while len(target) > size:
         starts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
         rank = np.arange(len(target)) - np.repeat(starts, np.diff(np.r_[starts, len(target)]))
@@ -601,10 +601,13 @@ def _placeholder_index(key: Any) -> Any:
     """Return an index in which arrays without known values are replaced by zeros."""
     if key.__class__ is tuple:
         return tuple(map(_placeholder_index, key))
-    if not is_array(key) or is_known(key):
+    if not is_array(key):
+        return key
+    if is_known(key) and not namespace(key).waits:
         return key
     if key.dtype.kind == "b":
         check_known(key, "index_put", "choose with where(mask, value, x)")
+        return move(key, CPU)
     return np.zeros(key.shape, np.intp)
 
 

@@ -77,8 +77,9 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     array = tensor_of(input)._array
     check_known(array, "nonzero", _NONZERO_ADVICE)
     if as_tuple:
-        return tuple([make(indices, None) for indices in np.nonzero(np.atleast_1d(array))])
-    return make(np.argwhere(array), None)
+        array = array.reshape(1) if array.ndim == 0 else array
+        return tuple([make(indices, None) for indices in array.nonzero()])
+    return make(namespace(array).argwhere(array), None)
 
 
 _NONZERO_ADVICE = "choose with where(), multiply with a mask"

@@ -12,6 +12,7 @@ from chainrule.arguments import (
     DTypeLike,
     Operand,
     cast,
+    constant,
     either,
     floating,
     many_dims,
@@ -557,7 +558,8 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
     others = many_dims([i for i in range(input.ndim) if i != number], input.ndim)
     slice_norms = norm(input, p, others, True)
     ratio = elementwise.divide.apply(
-        make(np.asarray(maxnorm, slice_norms.dtype), None), elementwise.add.apply(slice_norms, 1e-7)
+        constant(np.asarray(maxnorm, slice_norms.dtype), slice_norms),
+        elementwise.add.apply(slice_norms, 1e-7),
     )
     factor = where(elementwise.greater.apply(slice_norms, maxnorm), ratio, 1.0)
     return elementwise.multiply.apply(input, cast(factor, input.dtype))

@@ -374,7 +374,7 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     key = (Ellipsis, starts[:, None] + np.arange(size))
     out = indexing.windows.apply(x, size=size, step=step, key=key)
     if step < size:
-        out._array.flags.writeable = False  # a write would reach several elements
+        namespace(out._array).lock(out._array)  # a write would reach several elements
     if number < x.ndim - 1:
         last = out.ndim - 2
         order = (*range(number), last, *range(number, last), out.ndim - 1)

@@ -456,7 +456,9 @@ class RAdam(UpdateRule):
         average_squares(xp, v, g, beta2, scratch)
         xp.sqrt(v, out=scratch)
         scratch += eps
-        p -= m * xp.where(excess > 0, rectified / scratch, in_dtype_of(xp.asarray(rate), p))
+        p -= m * xp.where(
+            xp.asarray(excess > 0), rectified / scratch, in_dtype_of(xp.asarray(rate), p)
+        )
 
 
 def advance(step: Array) -> Any:

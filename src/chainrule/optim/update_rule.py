@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import NumberProxy, as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
-from chainrule.backend import is_known, namespace
+from chainrule.backend import CPU, is_known, move, namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
 
@@ -159,8 +159,9 @@ class UpdateRule(Optimizer, ABC):
                 f"loaded state dict has a {name} of shape {list(array.shape)} for a parameter of "
                 f"shape {list(param.shape)}, expected shape {list(expected.shape)}"
             )
-        if isinstance(expected, np.ndarray) and not expected.ndim and param._array.ndim:
-            return make(np.array(array, expected.dtype), None)
+        on_host = isinstance(expected, np.ndarray) and not expected.ndim
+        if on_host and (param._array.ndim or param.device != CPU):
+            return make(np.array(move(array, CPU), expected.dtype), None)
         return as_state(array, expected.dtype, param)
 
 

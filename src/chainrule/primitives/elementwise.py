@@ -347,6 +347,7 @@ to_device = linear(
     lambda xp, g, *, source, target: xp.to_device(g, source=target, target=source),
     forward=lambda xp, x, *, source, target: xp.to_device(x, source=source, target=target),
     label="ToCopyBackward0",
+    form="transfer",
 )
 clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, copy=True))
 

@@ -29,7 +29,7 @@ index = linear("index", _scatter)  # with arrays and masks: a copy
 
 index_add = linear(
     "index_add",
-    lambda xp, g, *, shape, key: g[key],
+    lambda xp, g, *, shape, key: xp.index(g, key=key),
     forward=lambda xp, x, *, shape, key: xp.index_add(x, shape=shape, key=key),
     label="IndexAddBackward0",
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = Any
 Rule = Callable[..., Any]
-Form = Literal["unary", "binary", "reduction", "permutation", "any"]
+Form = Literal["unary", "binary", "reduction", "permutation", "transfer", "any"]
 
 
 class Traits(TypedDict, total=False):
@@ -42,6 +42,7 @@ class Traits(TypedDict, total=False):
     - "binary": two tensors or numbers, which are promoted to one dtype, and no settings.
     - "reduction": one tensor, and the settings `axis` and `keepdims`.
     - "permutation": one tensor, and the setting `axes`.
+    - "transfer": one tensor, and settings; the result is on another device.
     - "any": all else.
     """
 

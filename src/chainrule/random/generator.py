@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import CPU
 from chainrule.backend import device as as_device
-from chainrule.errors import ArgumentTypeError, DeviceError
+from chainrule.errors import ArgumentTypeError
 
 __all__ = ["Generator"]
 
@@ -20,12 +19,8 @@ class Generator(np.random.Generator):
     Parameters
     ----------
     device : device or str, default "cpu"
-        Numbers are always drawn on the CPU.
-
-    Raises
-    ------
-    DeviceError
-        If another device is asked for.
+        Without effect: numbers are always drawn on the CPU, and moved, so that a seed gives the
+        same on every device.
 
     Examples
     --------
@@ -39,18 +34,14 @@ class Generator(np.random.Generator):
     _seed: int
 
     def __init__(self, device: Any = "cpu") -> None:
-        if as_device(device) != CPU:
-            raise DeviceError(
-                f"Generator: random numbers are drawn on the CPU and then moved, got {device!r}: "
-                "leave the device out"
-            )
         super().__init__(np.random.default_rng().bit_generator)
+        self._device = as_device(device)
         self.seed()
 
     @property
     def device(self) -> as_device:
-        """The device of draws: the CPU."""
-        return CPU
+        """The device that it was made for."""
+        return self._device
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence of a seed; return the generator."""
@@ -89,10 +80,10 @@ class Generator(np.random.Generator):
         self._seed = state["seed"]
 
     def __reduce__(self) -> Any:
-        return _restored, (self.get_state(),)
+        return _restored, (self.get_state(), str(self._device))
 
 
-def _restored(state: Any) -> Generator:
-    generator = Generator()
+def _restored(state: Any, device: str = "cpu") -> Generator:
+    generator = Generator(device)
     generator.set_state(state)
     return generator

@@ -301,7 +301,7 @@ def _trace(call: TransformCall, index: int, function: Any) -> Tensor:
         elements: Tensor = vmap_for("laplacian", function, diagonal_element, positions)
         return total + elements.sum(), None
 
-    total = TENSOR_XP.zeros((), dtype=x.dtype)
+    total = TENSOR_XP.beside(x).zeros((), dtype=x.dtype)
     whole = count - count % AT_ONCE
     if whole > AT_ONCE:
         total, _ = scan(add, total, arange(whole).reshape(-1, AT_ONCE))

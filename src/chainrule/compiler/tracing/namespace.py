@@ -14,7 +14,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import KERNELS, is_basic_index, numpy_xp
+from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_xp
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
@@ -156,7 +156,7 @@ class _Submodule:
         return functools.partial(record, self._prefix + name)
 
 
-class SymbolNamespace:
+class SymbolNamespace(NamespaceDefaults):
     """Functions of symbols under the names that rules call."""
 
     known = False

@@ -24,7 +24,7 @@ from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
-from chainrule.backend import ndarray, storage_of
+from chainrule.backend import device_of, ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
@@ -264,7 +264,8 @@ class Trace:
         """Return the capture of a tensor from outside the trace, with a new proxy."""
         if array.__class__ is not ndarray:
             raise CompileError(
-                f"compile: expected tensors on the CPU, got one of {type(array).__name__}"
+                f"compile: expected tensors on the CPU, got one on {device_of(array)}: call the "
+                "function itself, which runs on any device, or move its tensors with .cpu()"
             )
         value = Value(array.shape, array.dtype)
         proxy: Tensor = object.__new__(Tensor)

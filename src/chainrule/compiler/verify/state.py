@@ -271,7 +271,7 @@ def _owners(arrays: list[Any]) -> list[Any]:
         usable = type(whole) is ndarray and whole.dtype.kind in "biufc" and whole.flags.writeable
         if usable:
             owners.setdefault(id(whole), whole)
-        elif array.flags.writeable:
+        elif getattr(array.flags, "writeable", False):  # not on a device
             owners[id(array)] = array
     return list(owners.values())
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand
+from chainrule.arguments import Operand, constant
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.pooling import Sizes, with_batch_axis, without_batch_axis
@@ -195,7 +196,7 @@ def area(x: Tensor, sizes: Sizes) -> Tensor:
         divisor = np.multiply.outer(divisor, (stops - starts).astype(divisor.dtype))
     if divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return elementwise.divide.apply(x, make(divisor, None))
+    return elementwise.divide.apply(x, constant(divisor, x))
 
 
 def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices: bool) -> Any:
@@ -210,15 +211,17 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
         shape = [1] * 2 * rank
         shape[axis], shape[rank + axis] = positions.shape
         flat = flat * n + positions.reshape(shape)
-    flat = flat.reshape(*sizes, int(np.prod(flat.shape[rank:])))
+    flat = move(flat.reshape(*sizes, int(np.prod(flat.shape[rank:]))), x.device)
     rows = ops.reshape(x, (*x.shape[:2], int(np.prod(size))))
     windows = rows._array[:, :, flat]
     # As in PyTorch: the first of equal numbers, but the last nan.
     hit = windows.argmax(-1)
-    is_nan = np.isnan(windows)
+    xp = namespace(windows)
+    is_nan = xp.isnan(windows)
     last = windows.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
-    hit = np.where(is_nan.any(-1), last, hit)
-    indices = np.take_along_axis(np.broadcast_to(flat, windows.shape), hit[..., None], -1)[..., 0]
+    hit = xp.where(is_nan.any(-1), last, hit)[..., None]
+    around = xp.broadcast_to(flat, windows.shape)
+    indices = xp.take_along_axis(around, hit, axis=windows.ndim - 1)[..., 0]
     chosen = make(indices.reshape(*x.shape[:2], int(np.prod(sizes))), None)
     out = indexing.take_along_axis.apply(rows, chosen, axis=2)
     out = without_batch_axis(ops.reshape(out, (*x.shape[:2], *sizes)), single)

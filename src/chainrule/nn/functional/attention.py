@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, floating, tensor_of
+from chainrule.arguments import Operand, constant, floating, tensor_of
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_known
+from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from chainrule.nn.functional.dropout import dropout
 from chainrule.primitives import elementwise
@@ -132,13 +132,14 @@ def _apply_mask(
                 "scaled_dot_product_attention: Explicit attn_mask should not be set when "
                 "is_causal=True: give one of them"
             )
-        mask = make(np.tri(*scores.shape[-2:], dtype=bool), None)
+        mask = constant(np.tri(*scores.shape[-2:], dtype=bool), scores)
     if mask is None:
         return scores, None
     given = tensor_of(mask)
     if given.dtype.kind == "b":
         # Zero and then -inf: masked scores pass no gradient, even where they are infinite or nan.
-        hidden = np.where(given._array, scores.dtype.type(0), scores.dtype.type(-np.inf))
+        xp = namespace(given._array)
+        hidden = xp.where(given._array, scores.dtype.type(0), scores.dtype.type(-np.inf))
         scores = ops.add(elementwise.masked.apply(scores, given), make(hidden, None))
     elif given.dtype.kind == "f":
         scores = ops.add(scores, given)
@@ -148,7 +149,7 @@ def _apply_mask(
             f"{given.dtype}"
         )
     fully_masked = (scores._array == -np.inf).all(axis=-1, keepdims=True)
-    if is_known(fully_masked) and not fully_masked.any():
+    if is_known(fully_masked) and not (namespace(fully_masked).waits or fully_masked.any()):
         return scores, None
     return ops.where(make(fully_masked, None), 0.0, scores), fully_masked
 

@@ -279,7 +279,7 @@ def dropout1d(
     """
     _check_probability("dropout1d", p)
     _check_dims("dropout1d", input, (2, 3))
-    return _apply_dropout("dropout1d", input, p, training, inplace, rng, np.ndim(_array(input)) - 1)
+    return _apply_dropout("dropout1d", input, p, training, inplace, rng, _array(input).ndim - 1)
 
 
 def _array(input: Operand) -> Any:
@@ -316,7 +316,7 @@ def dropout2d(
     True
     """
     _check_probability("dropout2d", p)
-    if np.ndim(_array(input)) == 2:
+    if _array(input).ndim == 2:
         warnings.warn(
             "dropout2d: got an input of 2 dimensions, whose channels are single elements: dropout "
             "does the same without this warning",
@@ -357,4 +357,4 @@ def dropout3d(
     """
     _check_probability("dropout3d", p)
     _check_dims("dropout3d", input, (4, 5))
-    return _apply_dropout("dropout3d", input, p, training, inplace, rng, np.ndim(_array(input)) - 3)
+    return _apply_dropout("dropout3d", input, p, training, inplace, rng, _array(input).ndim - 3)

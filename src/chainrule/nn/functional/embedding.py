@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, constant, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, first_where, is_array, is_known, namespace
+from chainrule.backend import CPU, check_known, first_where, is_array, is_known, move, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.primitives import elementwise, indexing
 
@@ -159,7 +159,7 @@ def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
 
 
 def _constant_where(rows: Tensor, mask: Array) -> Tensor:
-    if is_known(mask) and not mask.any():
+    if is_known(mask) and not (namespace(mask).waits or mask.any()):
         return rows
     constant = mask[..., None]
     variable = elementwise.masked.apply(rows, ~constant)
@@ -265,6 +265,7 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     if offsets is None:
         raise ArgumentError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
     starts = _indices("embedding_bag", offsets)
+    starts = move(starts, CPU) if is_known(starts) else starts
     if starts.ndim == 1 and starts.size and not is_known(starts):
         count = starts.size - last
         return np.searchsorted(starts[:count], np.arange(numbers.size), "right") - 1, count
@@ -319,7 +320,7 @@ def _bag_maxima(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor
     rows = table._array[numbers]
     width = table.shape[1]
     if not numbers.size:
-        return make(np.zeros((count, width), table.dtype), None)
+        return constant(np.zeros((count, width), table.dtype), table)
     check_known(numbers, "embedding_bag with mode='max'", "take embedding() and amax()")
     starts = np.searchsorted(bag, np.arange(count))
     sizes = np.bincount(bag, minlength=count)

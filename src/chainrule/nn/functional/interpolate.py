@@ -13,7 +13,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_known
+from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.kernels.resampling import Taps, make_taps
 from chainrule.nn.functional.adaptive_pooling import area
@@ -460,8 +460,8 @@ def _inside(at: Tensor, n: int, padding_mode: str, align_corners: bool) -> Tenso
 def _pixels_and_weights(mode: str, at: Tensor) -> list[tuple[Any, Any]]:
     """Return the pixels that contribute to a position along one dimension, and their weights."""
     if mode == "nearest":
-        return [(_to_integers(np.rint(at._array)), None)]
-    floor = np.floor(at._array)
+        return [(_to_integers(namespace(at._array).rint(at._array)), None)]
+    floor = namespace(at._array).floor(at._array)
     offset = at - make(floor, None)
     if mode == "bilinear":
         return [(_to_integers(floor), 1 - offset), (_to_integers(floor + 1), offset)]
@@ -478,7 +478,8 @@ def _pixels_and_weights(mode: str, at: Tensor) -> list[tuple[Any, Any]]:
 
 def _to_integers(at: Any) -> Any:
     """Return positions as integers; positions that are not finite become -1."""
-    return np.where(np.isfinite(at), np.clip(at, -(2.0**30), 2.0**30), -1.0).astype(np.int64)
+    xp = namespace(at)
+    return xp.where(xp.isfinite(at), xp.clip(at, -(2.0**30), 2.0**30), -1.0).astype(np.int64)
 
 
 def _cubic_near(d: Tensor, a: float = -0.75) -> Any:
@@ -499,7 +500,7 @@ def _gather_pixels(
         if mode == "bicubic" and padding_mode != "zeros":
             position = _fold_inside(position, n, padding_mode, align)
         found = found & (position >= 0) & (position < n)
-        key.append(np.clip(position, 0, n - 1))
+        key.append(namespace(position).clip(position, 0, n - 1))
     flat: Any = 0
     for position, n in zip(key, x.shape[2:], strict=True):
         flat = flat * n + position

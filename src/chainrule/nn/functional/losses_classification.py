@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, constant, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import (
     CPU,
@@ -543,7 +543,9 @@ def ctc_loss(
     impossible = make(losses._array > -_LOG_ZERO / 10, None)
     losses = cast(ops.where(impossible, 0.0 if zero_infinity else np.inf, losses), dtype)
     if reduction == "mean":
-        losses = ops.mean(ops.divide(losses, make(np.maximum(lengths, 1).astype(dtype), None)))
+        losses = ops.mean(
+            ops.divide(losses, constant(np.maximum(lengths, 1).astype(dtype), losses))
+        )
     elif reduction == "sum":
         losses = ops.sum(losses)
     return losses if batched or reduction != "none" else ops.reshape(losses, ())
@@ -625,13 +627,13 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
     key = (slice(None), np.arange(count)[:, None], states)
     rows = ops.unbind(ops.clamp_min(indexing.index.apply(scores, key=key), _LOG_ZERO))
     log_zero = np.asarray(_LOG_ZERO, scores.dtype)
-    edge = make(np.full((count, 2), log_zero), None)
-    none, may_skip = make(log_zero, None), make(skips, None)
+    edge = constant(np.full((count, 2), log_zero), scores)
+    none, may_skip = constant(log_zero, scores), constant(skips, scores)
     # Initial state: the first blank, with probability 1.
     initial = np.full(states.shape, log_zero)
     initial[:, 0] = 0
-    sums = make(initial, None)
-    first = make(state_numbers[None] < 2, None)
+    sums = constant(initial, scores)
+    first = constant(state_numbers[None] < 2, scores)
     for time, row in enumerate(rows):
         if time == 0:
             new = ops.where(first, row, none)
@@ -643,10 +645,10 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
         sums = (
             new
             if is_known(running) and running.all()
-            else ops.where(make(running[:, None], None), new, sums)
+            else ops.where(constant(running[:, None], scores), new, sums)
         )
     rows_of = np.arange(count)
     last = indexing.index.apply(sums, key=(rows_of, 2 * lengths))
     label = indexing.index.apply(sums, key=(rows_of, np.maximum(2 * lengths - 1, 0)))
-    ends = ops.stack([last, ops.where(make(lengths > 0, None), label, none)])
+    ends = ops.stack([last, ops.where(constant(lengths > 0, scores), label, none)])
     return elementwise.negative.apply(ops.logsumexp(ends, 0))

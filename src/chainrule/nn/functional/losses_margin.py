@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import first_where
+from chainrule.backend import first_where, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.linear import pairwise_distance
 from chainrule.nn.functional.losses import check_reduction, former_reduction, pair, reduce_losses
@@ -391,7 +391,7 @@ def multi_margin_loss(
     key = ops.unsqueeze(tensor_of(numbers), -1)
     right = ops.gather(x, -1, key)
     excess = ops.relu(ops.add(ops.subtract(x, right), as_float(margin)))
-    others = np.arange(count) != numbers[..., None]
+    others = namespace(numbers).arange(count) != numbers[..., None]
     excess = elementwise.masked.apply(excess if p == 1 else ops.square(excess), others)
     losses = ops.reshape(ops.divide(ops.sum(excess, -1), count), classes.shape)
     if weight is not None:
@@ -470,11 +470,12 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
             f"{name}: inconsistent target size: {list(classes.shape)} for input of size: "
             f"{list(x.shape)}"
         )
-    listed = np.logical_and.accumulate(classes._array != -1, axis=-1)
-    numbers = np.where(listed, classes._array, 0)
+    xp = namespace(classes._array)
+    listed = xp.cumprod(classes._array != -1, axis=-1).astype(bool)
+    numbers = xp.where(listed, classes._array, xp.zeros_like(classes._array))
     _check_labels(name, numbers, x.shape[-1], "target is out of range")
-    classes_listed = np.where(listed, numbers, numbers[..., :1])
-    right = (classes_listed[..., None] == np.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
+    classes_listed = xp.where(listed, numbers, numbers[..., :1])
+    right = (classes_listed[..., None] == xp.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
     scores = ops.unsqueeze(ops.gather(x, -1, tensor_of(numbers)), -1)
     excess = ops.relu(ops.add(ops.subtract(ops.unsqueeze(x, -2), scores), 1.0))
     excess = elementwise.masked.apply(excess, listed[..., None] & ~right[..., None, :])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, constant, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import first_where
+from chainrule.backend import first_where, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.primitives import elementwise, pooling, resampling
@@ -263,7 +263,7 @@ def _avg_pool(
         divisor = np.asarray(divisor_override, divisor.dtype)
     elif divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return without_batch_axis(elementwise.divide.apply(x, make(divisor, None)), single)
+    return without_batch_axis(elementwise.divide.apply(x, constant(divisor, x)), single)
 
 
 @lru_cache(maxsize=256)
@@ -569,11 +569,12 @@ _PLAIN = frozenset([int, type(None)])
 def _flat_indices(positions: Any, size: Sizes, window: Any) -> Any:
     """Return positions in the windows as indices into the flattened images."""
     kernel, strides, around, steps = window
-    found = np.zeros(positions.shape, np.int64)
+    xp = namespace(positions)
+    found = xp.zeros(positions.shape, np.int64)
     rank = len(kernel)
-    for axis, within in enumerate(np.unravel_index(positions, kernel)):
+    for axis, within in enumerate(xp.unravel_index(positions, kernel)):
         count = positions.shape[2 + axis]
-        starts = np.arange(count) * strides[axis] - around[axis][0]
+        starts = xp.arange(count) * strides[axis] - around[axis][0]
         starts = starts.reshape(-1, *(1,) * (rank - axis - 1))
         found = found * size[axis] + starts + within * steps[axis]
     return found
@@ -700,7 +701,7 @@ def _unpool(
         )
     rows = ops.reshape(x, flat.shape)
     key = (*np.ogrid[: flat.shape[0], : flat.shape[1], :1][:2], flat)
-    zeros = make(np.zeros((*x.shape[:2], count), x.dtype), None)
+    zeros = constant(np.zeros((*x.shape[:2], count), x.dtype), x)
     out = ops.index_put(zeros, [make(part, None) for part in key], rows)
     return without_batch_axis(ops.reshape(out, (*x.shape[:2], *size)), single)
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule.arguments import Operand, cast
-from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.namespace import TensorNamespace
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import numpy_xp, promoted
@@ -366,4 +366,4 @@ class _TensorFunctions:
         return function
 
 
-TENSOR_XP.special = _TensorFunctions()
+TensorNamespace.special = _TensorFunctions()

@@ -20,7 +20,8 @@ from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import here
 from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import LazyModule, namespace, numpy_xp
+from chainrule.backend import LazyModule, NamespaceDefaults, namespace, numpy_xp
+from chainrule.backend import is_array as is_any_array
 from chainrule.errors import MissingRuleError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
@@ -41,7 +42,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return decorate
 
 
-class BatchedNamespace:
+class BatchedNamespace(NamespaceDefaults):
     """Functions of batched arrays, under the names that derivative rules call."""
 
     known = False  # elements differ between examples
@@ -169,7 +170,7 @@ def numpy_function(name: str) -> Rule:
 def is_array(x: Any) -> bool:
     if x.__class__ is BatchedArray or x.__class__ is np.ndarray:
         return True
-    return isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "namespace")
+    return isinstance(x, np.generic) or is_any_array(x)
 
 
 def is_batched(level: Level, x: Any) -> bool:

@@ -1,0 +1,345 @@
+"""Tensors on a device: transfers, errors, files, random numbers and what `cr.cuda` has.
+
+They run on the stand-in for CuPy; `pytest --backend cuda` runs the other tests on it.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from cupy_stand_in import installed, transfers
+from cupy_stand_in.session import on_device
+
+
+@pytest.fixture(autouse=True)
+def _stand_in() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def cuda(*values: float, **settings: Any) -> cr.Tensor:
+    return cr.tensor(values, device="cuda", **settings)
+
+
+# --- transfers ------------------------------------------------------------------------------------
+
+
+def test_tensors_go_to_the_device_and_back() -> None:
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    there = x.to("cuda")
+    assert there.device == cr.device("cuda:0") == there.cuda().device
+    assert there.cuda() is there
+    (there * 3).sum().cpu().backward()
+    assert x.grad is not None
+    assert x.grad.device == cr.device("cpu")
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert x.to("cuda", non_blocking=True).pin_memory().device.type == "cuda"
+    assert there.to("cuda:1").device == "cuda:1"
+
+
+def test_gradients_stay_on_the_device_and_second_ones_too() -> None:
+    x = cuda(1.0, 2.0, requires_grad=True)
+    (first,) = cr.autograd_grad((x**3).sum(), [x], create_graph=True)
+    (second,) = cr.autograd_grad(first.sum(), [x])
+    assert second.device == x.device
+    assert second.tolist() == [6.0, 12.0]
+
+
+def test_a_training_step_copies_nothing_to_the_host() -> None:
+    with cr.device("cuda"):
+        model = cr.nn.Sequential(cr.nn.Linear(4, 8), cr.nn.GELU(), cr.nn.Linear(8, 1))
+        optimizer = cr.optim.Adam(model.parameters())
+        x, y = cr.randn(16, 4), cr.randn(16, 1)
+        before = transfers.to_host
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = cr.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+        assert transfers.to_host == before
+        assert np.isfinite(loss.item())
+        assert transfers.to_host == before + 1
+
+
+def test_numbers_are_no_copies_from_the_host() -> None:
+    x = cuda(1.0, 2.0)
+    before = transfers.to_device
+    assert ((2 * x + 1) / 3 - 0.5).clamp(min=0.0).where(x > 1.5, 0.25).shape == (2,)
+    assert transfers.to_device == before
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_numpy_is_refused_with_the_mend() -> None:
+    with pytest.raises(cr.ArgumentTypeError, match=r"Use Tensor\.cpu\(\)") as caught:
+        cuda(1.0).numpy()
+    assert "cuda:0" in str(caught.value)
+    assert cuda(1.0).numpy(force=True).tolist() == [1.0]
+    with pytest.raises(cr.ArgumentTypeError, match=r"Tensor\.cpu\(\)"):
+        np.asarray(cuda(1.0))
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x @ y,
+        lambda x, y: cr.where(x > 0, x, y),
+        lambda x, y: cr.cat([x, y]),
+        lambda x, y: cr.nn.functional.mse_loss(x, y),
+        lambda x, y: x.index_put((cr.tensor([0]),), y[:1]),
+        lambda x, y: x.__setitem__(slice(None), y),
+        lambda x, y: cr.linalg.solve(x.diag(), y),
+    ],
+)
+def test_tensors_of_two_devices_are_refused(mix: Any) -> None:
+    on_host, there = cr.tensor([1.0, 2.0]), cuda(1.0, 2.0)
+    for pair in ((on_host, there), (there, on_host)):
+        with pytest.raises(cr.DeviceError, match=r"cpu and cuda:0.*\.to\(device\)"):
+            mix(*pair)
+
+
+def test_functions_that_cupy_lacks_are_refused_with_the_mend() -> None:
+    x = cuda(0.5)
+    for call in (
+        lambda: cr.special.erfi(x),
+        lambda: cr.special.gammainc(x.requires_grad_(), x).backward(),
+    ):
+        with pytest.raises(cr.DeviceError, match=r"\.cpu\(\)"):
+            call()
+
+
+def test_compiled_functions_refuse_the_device() -> None:
+    function = cr.compile(lambda x: x * 2)
+    with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
+        function(cuda(1.0))
+    assert function(cr.ones(1)).tolist() == [2.0]
+
+
+def test_expanded_memory_is_not_written_to() -> None:
+    with pytest.raises(cr.AutogradError, match="expanded tensor"):
+        cuda(1.0).expand(3).mul_(2)
+
+
+# --- differences of CuPy that must not be seen ----------------------------------------------------
+
+
+def test_the_last_of_values_written_to_one_place_counts() -> None:
+    x = cr.zeros(3, device="cuda", requires_grad=True)
+    values = cuda(1.0, 2.0, 3.0, requires_grad=True)
+    y = x.clone()
+    y[cr.tensor([1, 1, 0])] = values
+    assert y.tolist() == [3.0, 2.0, 0.0]
+    y.sum().backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "float16"])
+def test_sums_and_extrema_at_repeated_indices(dtype: str) -> None:
+    base = np.array([1, 2, 3], dtype)
+    index, value = [0, 0, 2], np.array([4, 5, 2], dtype)
+    x = cr.from_numpy(base).cuda()
+    key = (cr.tensor(index, device="cuda"),)
+    there = cr.from_numpy(value).cuda()
+    assert x.index_put(key, there, accumulate=True).tolist() == [10, 2, 5]
+    for reduce, wanted in (("amax", [5, 2, 3]), ("amin", [1, 2, 2])):
+        got = x.scatter_reduce(0, key[0], there, reduce, include_self=True)
+        assert got.tolist() == wanted
+    if base.dtype.kind == "i":
+        smallest = cr.tensor([-5, -7, -1], dtype=base.dtype, device="cuda")
+        assert x.scatter_reduce(0, key[0], smallest, "amin").tolist() == [-7, 2, -1]
+
+
+def test_indices_out_of_range_raise_where_the_function_checks_them() -> None:
+    with pytest.raises(cr.OutOfBoundsError):
+        cr.nn.functional.embedding(cr.tensor([5], device="cuda"), cr.ones(3, 2, device="cuda"))
+
+
+def test_a_matrix_that_is_not_positive_definite_raises() -> None:
+    with pytest.raises(cr.LinAlgError):
+        cr.linalg.cholesky(-cr.eye(2, device="cuda"))
+
+
+# --- making, printing, copying, files -------------------------------------------------------------
+
+
+def test_the_default_device() -> None:
+    assert cr.get_default_device() == "cpu"
+    with cr.device("cuda"):
+        assert cr.get_default_device() == "cuda"
+        for made in (cr.ones(2), cr.tensor([1]), cr.rand(2), cr.arange(3), cr.eye(2)):
+            assert made.device == "cuda"
+        with cr.device("cpu"):
+            on_host = cr.ones(2)
+        assert on_host.device == cr.zeros_like(on_host).device == "cpu"
+        assert cr.from_numpy(np.ones(2)).device == "cpu"
+        assert cr.nn.Linear(2, 2).weight.device == "cuda"
+    assert cr.ones(2).device == "cpu"
+    try:
+        cr.set_default_device("cuda:1")
+        with cr.cuda.device(1):
+            assert cr.ones(2).device == "cuda:1"
+    finally:
+        cr.set_default_device(None)
+
+
+def test_they_print_with_their_device() -> None:
+    assert repr(cuda(1.0)) == "tensor([1.], device='cuda:0')"
+    assert repr(cuda(1.0, requires_grad=True)) == (
+        "tensor([1.], device='cuda:0', requires_grad=True)"
+    )
+    assert f"{cuda(1.5)[0]:.2f}" == "1.50"
+
+
+def test_copies_pickles_and_files_keep_the_device(tmp_path: Path) -> None:
+    x = cuda(1.0, 2.0, requires_grad=True)
+    for again in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert again.device == x.device
+        assert again.requires_grad
+        assert again.tolist() == x.tolist()
+    cr.save({"x": x}, tmp_path / "x.pt")
+    assert cr.load(tmp_path / "x.pt")["x"].device == x.device
+    assert cr.load(tmp_path / "x.pt", map_location="cpu")["x"].device == "cpu"
+    assert cr.load(tmp_path / "x.pt", map_location={"cuda:0": "cuda:1"})["x"].device == "cuda:1"
+
+
+def test_memory_is_shared_through_dlpack() -> None:
+    x = cuda(1.0, 2.0)
+    y = cr.from_dlpack(x)
+    y.mul_(2)
+    assert x.tolist() == [2.0, 4.0]
+    assert cr.from_dlpack(x, device="cpu").device == "cpu"
+
+
+def test_arrays_of_cupy_are_operands() -> None:
+    x = cuda(1.0, 2.0)
+    assert (x * x._array).tolist() == [1.0, 4.0]
+    assert cr.asarray(x._array).device == "cuda"
+
+
+def test_copy_takes_the_values_of_another_device() -> None:
+    x = cr.zeros(2, device="cuda")
+    x.copy_(cr.tensor([1.0, 2.0]))
+    x[0] = np.array(5.0)
+    assert x.tolist() == [5.0, 2.0]
+
+
+def test_states_load_across_devices() -> None:
+    there, here = cr.nn.Linear(2, 2, device="cuda"), cr.nn.Linear(2, 2)
+    there.load_state_dict(here.state_dict())
+    assert there.weight.device == "cuda"
+    assert there.weight.tolist() == here.weight.tolist()
+    assert here.to("cuda").weight.device == "cuda"
+
+
+def test_a_loader_gives_batches_for_the_device() -> None:
+    data = cr.utils.data.TensorDataset(cr.arange(4.0))
+    loader = cr.utils.data.DataLoader(data, batch_size=2, pin_memory=True)
+    found = [batch.to("cuda", non_blocking=True).tolist() for (batch,) in loader]
+    assert found == [[0.0, 1.0], [2.0, 3.0]]
+
+
+# --- random numbers -------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_the_same_on_every_device() -> None:
+    def draws(device: str) -> list[Any]:
+        cr.manual_seed(3)
+        p = cr.full((4,), 0.5, device=device)
+        drawn = [cr.rand(2, device=device), cr.bernoulli(p), cr.poisson(p), cr.multinomial(p, 2)]
+        drawn += [cr.zeros(2, device=device).normal_(), cr.nn.functional.dropout(p)]
+        assert {x.device.type for x in drawn} == {device}
+        return [x.tolist() for x in drawn]
+
+    assert draws("cuda") == draws("cpu")
+    generator = cr.Generator(device="cuda").manual_seed(3)
+    assert generator.device == "cuda"
+    on_host = cr.Generator().manual_seed(3)
+    drawn = cr.randn(2, generator=generator, device="cuda")
+    assert drawn.tolist() == cr.randn(2, generator=on_host).tolist()
+    state = cr.cuda.get_rng_state()
+    first = cr.rand(2).tolist()
+    cr.cuda.set_rng_state(state)
+    assert cr.rand(2).tolist() == first
+
+
+# --- cr.cuda --------------------------------------------------------------------------------------
+
+
+def test_what_there_is() -> None:
+    assert cr.cuda.is_available()
+    assert cr.cuda.is_initialized()
+    assert cr.cuda.device_count() == 2
+    assert cr.cuda.current_device() == 0
+    with cr.cuda.device(1):
+        assert cr.cuda.current_device() == 1
+        with cr.cuda.device_of(cuda(1.0)), cr.cuda.device(None):
+            assert cr.cuda.current_device() == 0
+    found = cr.cuda.get_device_properties("cuda:1")
+    assert (found.name, found.total_memory) == (cr.cuda.get_device_name(1), 1 << 30)
+    assert cr.cuda.get_device_capability() == (found.major, found.minor) == (9, 0)
+    cr.cuda.init()
+    cr.cuda.synchronize()
+    cr.cuda.ipc_collect()
+
+
+def test_memory_is_counted() -> None:
+    cr.cuda.reset_peak_memory_stats()
+    before = cr.cuda.memory_allocated()
+    x = cr.zeros(1000, device="cuda")
+    assert cr.cuda.memory_allocated() == before + 4000
+    del x
+    assert cr.cuda.memory_allocated() == before
+    assert cr.cuda.max_memory_allocated() == before + 4000
+    assert cr.cuda.memory_reserved() >= before + 4000
+    cr.cuda.empty_cache()
+    assert cr.cuda.memory_reserved() == before
+    cr.cuda.reset_peak_memory_stats()
+    assert cr.cuda.max_memory_allocated() == before
+    free, total = cr.cuda.mem_get_info()
+    assert free == total - before
+    assert cr.cuda.memory_stats()["allocated_bytes.all.current"] == before
+    assert "allocated_bytes" in cr.cuda.memory_summary()
+
+
+def test_streams_and_events() -> None:
+    start, end = (cr.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    other = cr.cuda.Stream()
+    other.wait_stream(cr.cuda.current_stream())
+    with cr.cuda.stream(other), cr.cuda.stream(None):
+        assert cr.cuda.current_stream()._stream is other._stream
+        cr.ones(3, device="cuda")
+    assert cr.cuda.current_stream()._stream is cr.cuda.default_stream()._stream
+    end.record()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+    assert other.query()
+    assert other.record_event().query()
+
+
+def test_another_device_needs_to_be_the_current_one() -> None:
+    x = cuda(1.0).to("cuda:1")
+    with cr.cuda.device_of(x):
+        assert (x * 2).sum().item() == 2.0
+    with pytest.raises(cr.DeviceError, match=r"with cr\.cuda\.device\(1\):"):
+        x * 2
+
+
+def test_reads_by_tests_are_not_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    with on_device(monkeypatch):
+        x = cr.ones(2)
+        assert x.device == "cuda"
+        assert x.numpy().tolist() == np.asarray(x).tolist() == [1.0, 1.0]
+        with pytest.raises(cr.AutogradError, match="requires grad"):
+            cr.ones(2, requires_grad=True).numpy()
