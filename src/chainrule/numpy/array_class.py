@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule import ops
+from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
@@ -17,7 +18,7 @@ from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
+from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
@@ -360,7 +361,7 @@ def as_ndarrays(results: Any) -> Any:
         if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
             return array if array.ndim else array[()]
         return as_ndarray(results[...]) if kind is Tensor else results
-    if kind is np.ndarray:
+    if kind is np.ndarray or (isinstance(results, ArrayProxy) and not results.is_scalar):
         return results if results.dtype.kind not in "fc" else as_ndarray(make(results, None))
     if kind in (tuple, list):
         return kind([as_ndarrays(part) for part in results])
@@ -408,7 +409,14 @@ def _is_number(key: Any) -> bool:
 
 
 def _are_known(values: Any) -> bool:
-    return all([is_known(tensor._array) for tensor in tensors_in(values)])
+    """Return whether there are no symbols or batched arrays among arguments, or in tensors."""
+    if isinstance(values, Tensor):
+        return is_known(values._array)
+    if isinstance(values, list | tuple):
+        return all([_are_known(part) for part in values])
+    if isinstance(values, dict):
+        return all([_are_known(part) for part in values.values()])
+    return not isinstance(values, ArrayProxy | NumberProxy)
 
 
 def _operand(value: Any) -> Any:
@@ -515,11 +523,12 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-_METHODS = """
+METHODS = """
     all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
     nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"""
+"""Methods of arrays that are functions of NumPy."""
 
-for _name in _METHODS.split():
+for _name in METHODS.split():
     setattr(ndarray, _name, _method(_name))
 
 
