@@ -62,7 +62,7 @@ class ndarray(Tensor):
             return _write_at(ufunc, *inputs)
         if method != "reduceat":
             inputs = tuple([_operand(value) for value in inputs])
-        if not is_tracked(inputs, settings) and _are_known(inputs):
+        if not is_tracked(inputs, settings) and are_known(inputs):
             if out is not None:  # written to below, as the log of writes has to know
                 settings["out"] = tuple([None if t is None else np.copy(arrays_of(t)) for t in out])
             results = getattr(ufunc, method)(*arrays_of(inputs), **arrays_of(settings))
@@ -335,7 +335,7 @@ def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     has_rule = function in RULES
     if has_rule and is_function([args, kwargs]):
         return True  # what it closes over may be tracked
-    return (has_rule or function in NEW) and not _are_known((args, kwargs))
+    return (has_rule or function in NEW) and not are_known((args, kwargs))
 
 
 def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -408,14 +408,14 @@ def _is_number(key: Any) -> bool:
     return all([part.__class__ is int or isinstance(part, np.integer) for part in parts])
 
 
-def _are_known(values: Any) -> bool:
+def are_known(values: Any) -> bool:
     """Return whether there are no symbols or batched arrays among arguments, or in tensors."""
     if isinstance(values, Tensor):
         return is_known(values._array)
     if isinstance(values, list | tuple):
-        return all([_are_known(part) for part in values])
+        return all([are_known(part) for part in values])
     if isinstance(values, dict):
-        return all([_are_known(part) for part in values.values()])
+        return all([are_known(part) for part in values.values()])
     return not isinstance(values, ArrayProxy | NumberProxy)
 
 
