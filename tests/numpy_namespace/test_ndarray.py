@@ -194,3 +194,22 @@ def test_lists_of_symbols_and_open_numbers_become_arrays() -> None:
         wanted = [[numpy.cos(angle), numpy.sin(angle)], [angle, 1.0]]
         numpy.testing.assert_allclose(got, wanted, rtol=1e-12)
     assert len(rotated.signatures) == 2
+
+
+def test_what_compiled_functions_refuse_names_the_mend() -> None:
+    def reshaped(v: Any) -> Any:
+        v.shape = (2, 2)
+        return v
+
+    def masked(v: Any) -> Any:
+        v[v > 1] = v[v > 1] ** 2
+        return v
+
+    mends = {
+        reshaped: r"use a = a.reshape\(\(2, 2\)\)",
+        masked: r"x = where\(mask, f\(x\), x\)",
+        lambda v: f"{v[0]:.2f}": "a value was asked for",
+    }
+    for function, mend in mends.items():
+        with pytest.raises(cr.CompileError, match=mend):
+            cr.compile(function)(numpy.ones(4))

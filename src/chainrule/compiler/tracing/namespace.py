@@ -54,7 +54,8 @@ def without_masks(key: Any) -> Any:
         if mask is None:
             raise CompileError(
                 "x[mask] has a shape that depends on values, which a compiled function doesn't "
-                "know: use where(mask, x, 0), or multiply with the mask"
+                "know: use where(mask, x, 0), or multiply with the mask; for x[mask] = f(x[mask]), "
+                "x = where(mask, f(x), x)"
             )
         found += np.nonzero(mask)
     return tuple(found)
