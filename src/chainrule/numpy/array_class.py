@@ -361,7 +361,8 @@ def as_ndarrays(results: Any) -> Any:
         if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
             return array if array.ndim else array[()]
         return as_ndarray(results[...]) if kind is Tensor else results
-    if kind is np.ndarray or (isinstance(results, ArrayProxy) and not results.is_scalar):
+    is_symbol = isinstance(results, ArrayProxy) and results.is_visible and not results.is_scalar
+    if kind is np.ndarray or is_symbol:
         return results if results.dtype.kind not in "fc" else as_ndarray(make(results, None))
     if kind in (tuple, list):
         return kind([as_ndarrays(part) for part in results])

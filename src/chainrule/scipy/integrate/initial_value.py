@@ -35,13 +35,13 @@ class _Problem:
                 "does vmap: solve outside, solve the examples as one state, or step with "
                 "chainrule.scan"
             )
-        self.title, self.fun, self.args = title, fun, tuple(args or ())
+        self.title, self.fun, self.args = title, fun, () if args is None else tuple(args)
         self.as_tensors = isinstance(y0, Tensor) and not y0.is_carried
         self.tracked = is_tracked(y0, args, *others)
-        self.start = ops.reshape(tensor_of(y0), (-1,)) if np.ndim(arrays_of(y0)) == 0 else y0
-        self.start = tensor_of(self.start)
-        dtype = np.complex128 if self.start.dtype.kind == "c" else np.float64
-        self.start = cast(self.start, np.dtype(dtype))
+        start = tensor_of(y0)
+        start = start if start.ndim else ops.reshape(start, (1,))
+        dtype = np.complex128 if start.dtype.kind == "c" else np.float64
+        self.start = cast(start, np.dtype(dtype))
         self.segments: list[Segment] = []
 
     def in_kind(self, found: Any) -> Any:
