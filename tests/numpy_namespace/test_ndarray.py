@@ -42,6 +42,21 @@ REFUSED = {
 }
 """What raises an error, or tells the history, if a gradient is recorded."""
 
+DIFFERENT_COMPILED = {
+    "isinstance(a": "symbols are of no class of NumPy's",
+    "np.isscalar(v[0])": "symbols are of no class of NumPy's",
+    "str(": "the text has no values",
+    "repr(v)": "the text has no values",
+    "np.array2string": "the text is NumPy's",
+    "np.array_equal": "the truth value is NumPy's",
+    "np.allclose": "the truth value is NumPy's",
+    "s_memory": "the truth value is NumPy's",
+    "share_memory": "the truth value is NumPy's",
+    "np.tensordot(a, a, axes=([0, 1], [0, 1]))": "the number is NumPy's scalar",
+    "np.corrcoef(a)[0, 1]": "the number is NumPy's scalar",
+}
+"""What has another result in a compiled function, and why."""
+
 
 def names(np: Any, convert: Any) -> dict[str, Any]:
     generator = numpy.random.default_rng(0)
@@ -109,3 +124,92 @@ def test_arrays_behave_as_numpys(code: str, convert: Any) -> None:
         return
     assert isinstance(wanted, str | bool)
     assert got != wanted
+
+
+def function_of(code: str, np: Any) -> Any:
+    """Return a function of arrays that returns what an expression or a block gives."""
+    body = code if "result =" in code else f"result = {code}"
+    lines = "\n    ".join([*body.splitlines(), "return result, a, v, s, m, c"])
+    scope = {"np": np}
+    exec(f"def function(a, v, s, m, c):\n    {lines}\n", scope)
+    return scope["function"]
+
+
+def kinds(result: Any) -> Any:
+    if isinstance(result, list | tuple):
+        return [kinds(part) for part in result]
+    return type(result)
+
+
+def without_history(result: Any) -> Any:
+    return cr.tree.map(lambda x: x.numpy() if isinstance(x, cr.Tensor) else x, result)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("np", [numpy, cr.numpy], ids=["numpy", "chainrule.numpy"])
+def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any) -> None:
+    """Results, their kinds and what is written to arguments are as in eager mode, or it raises."""
+    agreed = 0
+    for code in [*EXPRESSIONS, *STATEMENTS]:
+        if reason(code, DIFFERENT | DIFFERENT_COMPILED) is not None:
+            continue
+        function = function_of(code, np)
+        arrays = [value for name, value in names(np, numpy.copy).items() if name != "np"]
+        given = [array.copy() for array in arrays]
+        try:
+            got = cr.compile(function, backend="numpy")(*given)
+        except (cr.CompileError, TypeError, ValueError, numpy.linalg.LinAlgError):
+            continue
+        wanted = function(*arrays)
+        assert_same(got, without_history(wanted))
+        assert_same(given, arrays)
+        assert kinds(got) == kinds(wanted), code
+        agreed += 1
+    assert agreed > 350
+
+
+def test_numbers_read_from_arrays_do_not_change_in_compiled_functions() -> None:
+    def function(v: Any) -> Any:
+        total = v.sum()
+        before = total
+        total += 1
+        first = v[0]
+        v[0] = 7.0
+        return before, total, first
+
+    wanted = function(numpy.array([1.0, 2.0]))
+    assert cr.compile(function)(numpy.array([1.0, 2.0])) == wanted == (3.0, 4.0, 1.0)
+
+
+def test_lists_of_symbols_and_open_numbers_become_arrays() -> None:
+    import chainrule.numpy as np
+
+    @cr.compile
+    def rotated(angle: float, v: Any) -> Any:
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        return np.array([turn @ v, [angle, v[0]]])
+
+    for angle in (0.1, 0.2, 0.3, 0.4):
+        got = rotated(angle, numpy.array([1.0, 0.0]))
+        wanted = [[numpy.cos(angle), numpy.sin(angle)], [angle, 1.0]]
+        numpy.testing.assert_allclose(got, wanted, rtol=1e-12)
+    assert len(rotated.signatures) == 2
+
+
+def test_what_compiled_functions_refuse_names_the_mend() -> None:
+    def reshaped(v: Any) -> Any:
+        v.shape = (2, 2)
+        return v
+
+    def masked(v: Any) -> Any:
+        v[v > 1] = v[v > 1] ** 2
+        return v
+
+    mends = {
+        reshaped: r"use a = a.reshape\(\(2, 2\)\)",
+        masked: r"x = where\(mask, f\(x\), x\)",
+        lambda v: f"{v[0]:.2f}": "a value was asked for",
+    }
+    for function, mend in mends.items():
+        with pytest.raises(cr.CompileError, match=mend):
+            cr.compile(function)(numpy.ones(4))

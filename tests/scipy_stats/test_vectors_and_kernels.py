@@ -122,10 +122,26 @@ def test_a_singular_covariance() -> None:
     wanted = scipy_stats.multivariate_normal.logpdf(points, None, singular, allow_singular=True)
     found = logpdf(cr.tensor(points), np.zeros(3), singular, allow_singular=True)
     np.testing.assert_allclose(found.numpy(), wanted)
-    with pytest.raises(cr.AutogradError, match=r"with allow_singular=True it has no derivative"):
+    with pytest.raises(cr.AutogradError, match=r"where cov is singular, it has no derivative"):
         logpdf(points, None, cr.tensor(singular, requires_grad=True), allow_singular=True)
     with pytest.raises(np.linalg.LinAlgError):
         logpdf(cr.tensor(points), None, singular)
+
+
+def test_a_regular_covariance_that_may_be_singular() -> None:
+    regular, point = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([0.3, 0.4])
+    logpdf = cr.scipy.stats.multivariate_normal.logpdf
+    wanted = cr.grad(lambda c: logpdf(point, None, c))(regular)
+    for transformed in (cr.grad, lambda f: cr.compile(cr.grad(f))):
+        found = transformed(lambda c: logpdf(point, None, c, allow_singular=True))(regular)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_point_of_one_number_has_equal_coordinates() -> None:
+    logpdf, regular = cr.scipy.stats.multivariate_normal.logpdf, np.array([[2.0, 0.3], [0.3, 1.0]])
+    for mean in ([0.1, 0.2], None):
+        wanted = scipy_stats.multivariate_normal.logpdf([0.5], mean, regular)
+        assert logpdf(cr.tensor([0.5]), mean, regular).item() == pytest.approx(wanted)
 
 
 def test_counts_outside_of_the_support() -> None:

@@ -271,3 +271,20 @@ def test_pandas_objects_keep_their_labels() -> None:
     assert slopes["k"] == pytest.approx((A * A).sum())
     same(cr.jacobian(square)(series), np.diag(2 * A))
     pandas.testing.assert_series_equal(cr.hvp(total, series, series), 2 * series)
+
+
+def test_compiled_gradients_keep_the_labels_of_pandas_objects() -> None:
+    pandas = pytest.importorskip("pandas")
+    compiled = cr.compile(cr.value_and_grad(lambda p: total(p["s"]) * p["k"]))
+    for labels in (["a", "b"], ["c", "d"]):
+        series = pandas.Series(A, labels, name="s")
+        for _ in range(2):
+            value, slopes = compiled({"s": series, "k": 2.0})
+            same(value, np.float64(2 * (A * A).sum()))
+            pandas.testing.assert_series_equal(slopes["s"], 4 * series)
+    frame = pandas.DataFrame({"x": A, "y": A + 1}, ["a", "b"])
+    pandas.testing.assert_frame_equal(cr.compile(cr.grad(total))(frame), 2 * frame)
+
+
+def test_compiled_gradients_by_arrays_without_dimensions_are_arrays() -> None:
+    same(cr.compile(cr.grad(total))(np.array(2.0)), cr.grad(total)(np.array(2.0)))

@@ -42,6 +42,7 @@ class ArrayProxy:
 
     namespace: Any = None  # set by the module `namespace` of each kind of proxy
     is_visible = False  # whether users' functions get it in the place of an array
+    is_scalar = False  # whether it stands for a NumPy scalar, which does not change
     __array_priority__: float  # operators are left to the operand of higher priority
     shape: Any
     dtype: Any
@@ -69,8 +70,8 @@ class ArrayProxy:
     def __array_interface__(self) -> Any:
         raise AttributeError("__array_interface__")
 
-    def as_number(self) -> Any:
-        """Return what stands for the Python number of a proxy without dimensions."""
+    def finished_by(self, function: Callable[[Any], Any]) -> Any:
+        """Return what stands for a function of the array, such as the labelled array."""
         return self
 
     def __len__(self) -> int:
@@ -170,9 +171,12 @@ def _reflected(name: str) -> Callable[[ArrayProxy, Any], Any]:
     return lambda self, other: getattr(self.namespace, name)(other, self)
 
 
-def _in_place(name: str) -> Callable[[ArrayProxy, Any], ArrayProxy]:
-    def method(self: ArrayProxy, other: Any) -> ArrayProxy:
-        self[...] = getattr(self.namespace, name)(self, other)
+def _in_place(name: str) -> Callable[[ArrayProxy, Any], Any]:
+    def method(self: ArrayProxy, other: Any) -> Any:
+        result = getattr(self.namespace, name)(self, other)
+        if self.is_scalar:
+            return result
+        self[...] = result
         return self
 
     return method

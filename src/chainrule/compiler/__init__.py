@@ -12,7 +12,9 @@ from chainrule.compiler.control_flow import trace as _loops
 from chainrule.compiler.export import export as export
 from chainrule.compiler.profiling import profile as profile
 from chainrule.compiler.tracing.namespace import SYMBOL_XP as _SYMBOL_XP
+from chainrule.compiler.tracing.numpy_protocols import install as _install
 
 __all__ = ["Compiled", "compile", "export", "profile"]
 
 _SYMBOL_XP.loops = _loops
+_install()

@@ -34,6 +34,8 @@ from chainrule.compiler.tracing.trace import Capture, overlapping
 from chainrule.compiler.tracing.varying_numbers import Place, VaryingNumber, numbers_of
 from chainrule.errors import AutogradError, CompileError
 from chainrule.interrupts import call_with
+from chainrule.numpy.array_class import as_ndarrays
+from chainrule.numpy.array_class import ndarray as numpy_array
 from chainrule.transforms.arguments import title_of
 
 _FREED_MESSAGE = (
@@ -343,11 +345,12 @@ class _Builder:
         if type(leaf) is VaryingNumber:
             return _Text(self.guards.number(leaf))
         if isinstance(leaf, Symbol):
-            scalar = "" if leaf.shape else "[()]"  # NumPy's functions return scalars
-            scalar = ".item()" if leaf.is_number else scalar
-            return _Text(f"{self._output(leaf.value)}{scalar}")
+            array = self._output(leaf.value)
+            if leaf.finish is not None:
+                return _Text(f"{self.guards.hold(leaf.finish)}({array})")
+            return _Text(f"{array}[()]" if leaf.is_scalar else array)
         if isinstance(leaf, Tensor):
-            return _Text(self._tensor_name(leaf))
+            return _Text(self._tensor_source(leaf))
         outside = self.trace.external.values()
         if type(leaf) is ndarray and not any(leaf is array for array in outside):
             return _Text(f"{self.guards.hold(leaf)}.copy()")
@@ -355,6 +358,16 @@ class _Builder:
         if not is_constant(leaf) and not any(leaf is value for value in known):
             self.reusable = False  # a mutable object: each call must make its own
         return _Text(self.guards.hold(leaf))
+
+    def _tensor_source(self, tensor: Tensor) -> str:
+        """Return the source of a tensor of the result; NumPy's integers and scalars are its own."""
+        name, array = self._tensor_name(tensor), SLOTS["_array"].__get__(tensor)
+        own = id(tensor) not in self.trace.captures and type(tensor) is numpy_array
+        if not own or SLOTS["_node"].__get__(tensor) is not None:
+            return name
+        if array.ndim:
+            return f"{self.guards.hold(as_ndarrays)}({name}._array)"
+        return f"{name}._array[()]"
 
     def _tensor_name(self, tensor: Tensor, hint: str = "") -> str:
         """Return the variable of a tensor, with lines that make it; `hint` names its value."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from chainrule import array_api as xp
 from chainrule import ops
-from chainrule.arguments import cast, one_dim
+from chainrule.arguments import cast, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
@@ -75,6 +75,36 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
         raise np.exceptions.AxisError(f"rollaxis: 'start' must lie in {-a.ndim} … {a.ndim}")
     start += a.ndim if start < 0 else 0
     return ops.moveaxis(a, axis, start - (axis < start))
+
+
+def flip(m: Tensor, axis: Any = None) -> Tensor:
+    """Return a view with the elements in reverse order along some axes, by default all."""
+    axes = many_dims(axis, m.ndim)
+    reverse, keep = slice(None, None, -1), slice(None)
+    key = [reverse if axes is None or i in axes else keep for i in range(m.ndim)]
+    return m[(*key, ...)]
+
+
+def fliplr(m: Tensor) -> Tensor:
+    """Return a view with the columns in reverse order."""
+    return flip(m, 1)
+
+
+def flipud(m: Tensor) -> Tensor:
+    """Return a view with the rows in reverse order."""
+    return flip(m, 0)
+
+
+def rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
+    """Return a view that is rotated by right angles, from the first of two axes to the second."""
+    first, second = [one_dim(axis, m.ndim) for axis in axes]
+    if first == second:
+        raise ValueError("Axes must be different.")
+    if k % 4 == 2:
+        return flip(m, (first, second))
+    if k % 2:
+        m = ops.transpose(m, first, second)
+    return flip(m, first if k % 4 == 1 else second) if k % 4 else m[...]
 
 
 def broadcast_arrays(*args: Tensor) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
@@ -26,8 +26,12 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
         _array_of_list(value) if isinstance(value, list | tuple) else value for value in values
     ]
     if not any([isinstance(value, Tensor) for value in listed]):
-        listed = [value if is_array(value) else np.asarray(value) for value in listed]
+        listed = [value if is_array(value) else _constant_array(value) for value in listed]
     return as_tensors(tuple(listed))
+
+
+def _constant_array(value: Any) -> Any:
+    return value.as_array() if isinstance(value, NumberProxy) else np.asarray(value)
 
 
 def tensor_of(value: Any) -> Tensor:
@@ -43,10 +47,10 @@ def _array_of_list(value: Any) -> Any:
 
 
 def _holds_proxies(value: Any) -> bool:
-    """Tell whether nested lists hold symbols or batched arrays, which NumPy can't read."""
+    """Tell whether nested lists hold symbols, batched arrays or open numbers."""
     if isinstance(value, list | tuple):
         return any([_holds_proxies(part) for part in value])
-    return isinstance(value, ArrayProxy)
+    return isinstance(value, ArrayProxy | NumberProxy)
 
 
 def array_of(value: Any) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule import ops
+from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
@@ -17,7 +18,7 @@ from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, tensors_in
+from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
@@ -61,7 +62,7 @@ class ndarray(Tensor):
             return _write_at(ufunc, *inputs)
         if method != "reduceat":
             inputs = tuple([_operand(value) for value in inputs])
-        if not is_tracked(inputs, settings) and _are_known(inputs):
+        if not is_tracked(inputs, settings) and are_known(inputs):
             if out is not None:  # written to below, as the log of writes has to know
                 settings["out"] = tuple([None if t is None else np.copy(arrays_of(t)) for t in out])
             results = getattr(ufunc, method)(*arrays_of(inputs), **arrays_of(settings))
@@ -334,7 +335,7 @@ def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     has_rule = function in RULES
     if has_rule and is_function([args, kwargs]):
         return True  # what it closes over may be tracked
-    return (has_rule or function in NEW) and not _are_known((args, kwargs))
+    return (has_rule or function in NEW) and not are_known((args, kwargs))
 
 
 def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -360,7 +361,8 @@ def as_ndarrays(results: Any) -> Any:
         if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
             return array if array.ndim else array[()]
         return as_ndarray(results[...]) if kind is Tensor else results
-    if kind is np.ndarray:
+    is_symbol = isinstance(results, ArrayProxy) and results.is_visible and not results.is_scalar
+    if kind is np.ndarray or is_symbol:
         return results if results.dtype.kind not in "fc" else as_ndarray(make(results, None))
     if kind in (tuple, list):
         return kind([as_ndarrays(part) for part in results])
@@ -407,8 +409,15 @@ def _is_number(key: Any) -> bool:
     return all([part.__class__ is int or isinstance(part, np.integer) for part in parts])
 
 
-def _are_known(values: Any) -> bool:
-    return all([is_known(tensor._array) for tensor in tensors_in(values)])
+def are_known(values: Any) -> bool:
+    """Return whether there are no symbols or batched arrays among arguments, or in tensors."""
+    if isinstance(values, Tensor):
+        return is_known(values._array)
+    if isinstance(values, list | tuple):
+        return all([are_known(part) for part in values])
+    if isinstance(values, dict):
+        return all([are_known(part) for part in values.values()])
+    return not isinstance(values, ArrayProxy | NumberProxy)
 
 
 def _operand(value: Any) -> Any:
@@ -515,11 +524,12 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-_METHODS = """
+METHODS = """
     all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
     nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"""
+"""Methods of arrays that are functions of NumPy."""
 
-for _name in _METHODS.split():
+for _name in METHODS.split():
     setattr(ndarray, _name, _method(_name))
 
 

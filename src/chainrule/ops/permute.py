@@ -278,7 +278,7 @@ def movedim(
 moveaxis = movedim
 
 
-@operation(numpy="flip m axis=", array_api=True)
+@operation(array_api=True)
 def flip(
     input: Operand,
     *along: int | Sequence[int],
@@ -363,7 +363,7 @@ def roll(
 # --- flips of rows and columns, rotations ---------------------------------------------------------
 
 
-@operation(numpy="fliplr m")
+@operation()
 def fliplr(input: Operand) -> Tensor:
     """Return a copy of `input` with its columns, the second dimension, in reverse order.
 
@@ -388,7 +388,7 @@ def fliplr(input: Operand) -> Tensor:
     return flip(input, 1)
 
 
-@operation(numpy="flipud m")
+@operation()
 def flipud(input: Operand) -> Tensor:
     """Return a copy of `input` with its rows, the first dimension, in reverse order.
 
@@ -413,7 +413,7 @@ def flipud(input: Operand) -> Tensor:
     return flip(input, 0)
 
 
-@operation(numpy="rot90 m k= axes=dims")
+@operation()
 def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return a copy of `input` rotated by multiples of 90° in the plane of two dimensions.
 

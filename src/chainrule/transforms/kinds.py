@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,14 +73,16 @@ def _same(t: Tensor) -> Any:
 def _array(t: Tensor) -> Any:
     """Return the array of a tensor without history."""
     array = t._array
-    hidden = isinstance(array, ArrayProxy) and not array.is_visible
-    return t if hidden or t.requires_grad else array
+    is_proxy = isinstance(array, ArrayProxy)
+    if t.requires_grad or (is_proxy and not array.is_visible):
+        return t
+    return array[...] if is_proxy else array
 
 
 def _scalar(t: Tensor) -> Any:
     """Return the array of a tensor without history, of one without dimensions the NumPy scalar."""
     array = _array(t)
-    return array[()] if isinstance(array, np.ndarray) else array
+    return array[()] if isinstance(array, np.ndarray | ArrayProxy) else array
 
 
 def _number(t: Tensor) -> Any:
@@ -87,7 +90,10 @@ def _number(t: Tensor) -> Any:
     array = _array(t)
     if array is t or array.ndim:
         return array
-    return array.as_number() if isinstance(array, ArrayProxy) else array.item()
+    return array.finished_by(_item) if isinstance(array, ArrayProxy) else array.item()
+
+
+_item = operator.methodcaller("item")
 
 
 def values_of(leaf: Any) -> Any:
@@ -104,6 +110,8 @@ def _pandas_labels(leaf: Any) -> Callable[[Any], Any] | None:
         return None
 
     def labelled(array: Any) -> Any:
+        if isinstance(array, ArrayProxy):
+            return array.finished_by(labelled)
         if not isinstance(array, np.ndarray) or array.shape != leaf.shape:
             return array
         if array.ndim == 1:

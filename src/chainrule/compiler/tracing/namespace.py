@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
-from chainrule.autograd.tensor import Tensor
 from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_xp
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing.symbol import (
     TRACING,
+    Flags,
     Layout,
     Symbol,
     note_memory_use,
@@ -54,7 +54,8 @@ def without_masks(key: Any) -> Any:
         if mask is None:
             raise CompileError(
                 "x[mask] has a shape that depends on values, which a compiled function doesn't "
-                "know: use where(mask, x, 0), or multiply with the mask"
+                "know: use where(mask, x, 0), or multiply with the mask; for x[mask] = f(x[mask]), "
+                "x = where(mask, f(x), x)"
             )
         found += np.nonzero(mask)
     return tuple(found)
@@ -94,6 +95,8 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
     c_order = name in _ALWAYS_C_ORDER or _all_c_ordered((args, tuple(kwargs.values())))
     c_order = c_order and name not in _UNKNOWN_ORDER
     symbols = [Symbol(value, c_order) for value in outs]
+    for symbol in symbols:
+        symbol.is_scalar = not symbol.ndim and name not in _ALWAYS_ARRAYS
     if container is None:
         return symbols[0]
     return container(*symbols) if hasattr(container, "_fields") else container(symbols)
@@ -103,6 +106,8 @@ _ALWAYS_C_ORDER = frozenset(
     ["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add", "solve_triangular"]
 )
 """Functions whose results are in C order, whatever the order of their arguments."""
+_ALWAYS_ARRAYS = frozenset(["np.copy", "np.ones", "np.tensordot", "np.where", "np.zeros"])
+"""Functions whose results without dimensions are arrays, where NumPy's others return scalars."""
 _UNKNOWN_ORDER = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
 """Functions whose results may be in another order even if their arguments are in C order."""
 
@@ -183,9 +188,11 @@ class SymbolNamespace(NamespaceDefaults):
 
     # --- views ---
 
-    def reshape(self, x: Any, shape: Any, *, copy: bool | None = None) -> Symbol:
+    def reshape(self, x: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Symbol:
         x = as_symbol(x)
         shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+        if _is_fortran(x, order):
+            return self.transpose(self.reshape(self.transpose(x), shape[::-1], copy=copy))
         if shape == x.shape:
             return Symbol(x.value) if copy else _full_view(x)
         if x.ndim and not _differ_by_ones(x.shape, shape):
@@ -201,6 +208,9 @@ class SymbolNamespace(NamespaceDefaults):
         found.layout = strides
         found.maybe_view = strides is None and not _differ_by_ones(x.shape, found.shape)
         return found
+
+    def ravel(self, x: Any, order: str = "C") -> Symbol:
+        return self.reshape(x, (x.size,), order)
 
     def is_contiguous(self, x: Any) -> bool | None:
         note_memory_use("order")
@@ -273,7 +283,9 @@ class SymbolNamespace(NamespaceDefaults):
         if x.dtype.kind != "c":
             return _full_view(x) if name == "real" else self.zeros(x.shape, x.dtype)
         put = functools.partial(record, f"with_{name}")
-        return _view(x, f"np.{name}", replace=put, layout=lambda a: getattr(a, name))
+        found = _view(x, f"np.{name}", replace=put, layout=lambda a: getattr(a, name))
+        found.is_scalar = x.is_scalar
+        return found
 
     def bits(self, x: Any, dtype: Any) -> Symbol:
         """Return a view of the same bits as another dtype."""
@@ -299,7 +311,8 @@ class SymbolNamespace(NamespaceDefaults):
         key = plain_key(key)
         if is_basic(key):
             put = functools.partial(_put_at, key)
-            return _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
+            found = _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
+            return _scalar(found) if not found.ndim and not _has_ellipsis(key) else found
         return self.index(x, key)
 
     def index(self, x: Any, key: Any) -> Symbol:
@@ -319,9 +332,9 @@ class SymbolNamespace(NamespaceDefaults):
             shape = value.shape
             while len(shape) > x.ndim and shape[0] == 1:  # as NumPy's assignment does
                 shape = shape[1:]
-            x.put(self.broadcast_to(self.reshape(value, shape), x.shape).value)
+            x.overwrite(self.broadcast_to(self.reshape(value, shape), x.shape).value)
             return
-        x.put(self.assign_at(x.value, value, key).value)
+        x.overwrite(self.assign_at(x.value, value, key).value)
 
     def assign_at(self, base: Any, value: Any, key: Any) -> Symbol:
         mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
@@ -446,6 +459,25 @@ def _full_view(x: Symbol) -> Symbol:
     return Symbol.view_of(x, lambda base: base, lambda base, view: view, x.layout)
 
 
+def _scalar(x: Symbol) -> Symbol:
+    """Return one element as it is now, as NumPy does where an index is made of integers alone."""
+    found = Symbol(x.value)
+    found.is_scalar = True
+    return found
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return any([part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))])
+
+
+def _is_fortran(x: Symbol, order: str) -> bool:
+    """Whether NumPy takes the first dimension as the fastest one."""
+    if order in "CF":
+        return order == "F"
+    array = x.dummy()
+    return array is not None and bool(Flags(x).fnc)
+
+
 def _reshape_back(base: Value, view: Value) -> Any:
     return record("np.reshape", view, base.shape)
 
@@ -461,64 +493,3 @@ def _put_at(key: Any, base: Value, view: Value) -> Any:
 
 SYMBOL_XP = SymbolNamespace()
 Symbol.namespace = SYMBOL_XP
-
-
-# --- NumPy protocols ------------------------------------------------------------------------------
-
-_STATIC = frozenset(
-    ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
-)
-"""Functions that read only shapes and dtypes: their results are known while tracing."""
-
-_IN_PLACE = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
-"""Functions that write to an argument."""
-
-_FROM_NAMESPACE = frozenset(
-    [
-        *("reshape", "transpose", "permute_dims", "matrix_transpose", "moveaxis", "swapaxes"),
-        *("expand_dims", "squeeze", "broadcast_to", "astype", "zeros_like", "ones_like"),
-    ]
-)
-"""Functions of `SymbolNamespace` with the signatures of NumPy's."""
-
-
-def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Record a ufunc."""
-    if any(isinstance(x, Tensor) for x in inputs):
-        return NotImplemented  # tensors record their operations themselves
-    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-    if getattr(np, ufunc.__name__, None) is not ufunc or method == "at":
-        raise CompileError(f"{name} can't be compiled: it is no function of NumPy's, or writes")
-    (target,) = kwargs.pop("out", (None,))
-    return record(name, *inputs, out=target, **kwargs)
-
-
-def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Record any other function."""
-    if any(issubclass(kind, Tensor) for kind in types):
-        return NotImplemented
-    name = str(function.__name__)
-    module = str(function.__module__).replace("numpy", "np", 1)
-    if name in _STATIC:
-        args = tuple(
-            np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Symbol) else a
-            for a in args
-        )
-        return function(*args, **kwargs)
-    if name == "copyto":
-        target, value = args[:2]
-        where = kwargs.get("where", True)
-        target[...] = value if where is True else record("np.where", where, value, target)
-        return None
-    if name in _IN_PLACE:
-        raise CompileError(f"np.{name} writes in place, which can't be compiled: assign to x[i]")
-    if name in _FROM_NAMESPACE and module == "np":
-        return getattr(SYMBOL_XP, name)(*args, **kwargs)
-    return record(f"{module}.{name}", *args, **kwargs)
-
-
-for _name, _method in {
-    "__array_ufunc__": _array_ufunc,
-    "__array_function__": _array_function,
-}.items():
-    setattr(Symbol, _name, _method)

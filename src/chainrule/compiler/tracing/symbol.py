@@ -153,6 +153,10 @@ class Flags:
     def writeable(self, value: bool) -> None:
         self._symbol.read_only = not value
 
+    def __getitem__(self, name: str) -> bool:
+        found: bool = getattr(self, name.lower())
+        return found
+
 
 def outlived_error() -> CompileError:
     """Return the error for a symbol that is used after its trace."""
@@ -175,7 +179,8 @@ class Symbol(ArrayProxy):
         "_take",
         "_value",
         "_value_version",
-        "is_number",
+        "finish",
+        "is_scalar",
         "layout",
         "maybe_view",
         "read_only",
@@ -196,13 +201,14 @@ class Symbol(ArrayProxy):
         self._base: Symbol | None = None
         self.writes = 0
         self.layout: Strides = c_strides(value.shape, value.dtype.itemsize) if c_order else None
-        self.maybe_view = self.read_only = self.is_number = False
+        self.maybe_view = self.read_only = self.is_scalar = False
+        self.finish: Callable[[Any], Any] | None = None
 
-    def as_number(self) -> Symbol:
-        """Return a symbol that a function returns as a Python number."""
-        number = Symbol(self.value)
-        number.is_number = True
-        return number
+    def finished_by(self, function: Callable[[Any], Any]) -> Symbol:
+        """Return a symbol in whose place a compiled function returns a function of the array."""
+        finished = Symbol(self.value)
+        finished.finish = function
+        return finished
 
     @classmethod
     def view_of(
@@ -267,7 +273,7 @@ class Symbol(ArrayProxy):
             self._value_version = self._base.version
         return self._value
 
-    def put(self, value: Value) -> None:
+    def overwrite(self, value: Value) -> None:
         """Overwrite all elements."""
         note_memory_use("writes")
         if self._base is None and not self.read_only:
@@ -277,7 +283,7 @@ class Symbol(ArrayProxy):
         self.check_aliasing_known()
         if self._base is None or self._replace is None or self.read_only:
             raise ValueError("assignment destination is read-only")
-        self._base.put(self._replace(self._base.value, value))
+        self._base.overwrite(self._replace(self._base.value, value))
         self._value, self._value_version = value, self._base.version
 
     def check_aliasing_known(self) -> None:
@@ -294,6 +300,13 @@ class Symbol(ArrayProxy):
     @property
     def shape(self) -> tuple[int, ...]:
         return user_shape(self._value.shape)
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise CompileError(
+            "the shape of an array can't be assigned to in a compiled function: use "
+            f"a = a.reshape({shape})"
+        )
 
     @property
     def dtype(self) -> Any:
@@ -320,9 +333,17 @@ class Symbol(ArrayProxy):
     def real(self) -> Any:
         return self.namespace.part(self, "real")
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
     @property
     def imag(self) -> Any:
         return self.namespace.part(self, "imag")
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
 
     def __repr__(self) -> str:
         return f"<unknown array in a compiled function: {self._value.type_text}>"
@@ -340,6 +361,9 @@ class Symbol(ArrayProxy):
             "static argument), or look at values outside"
         )
 
+    def __format__(self, form: str) -> str:
+        return str(self._unknown()) if form else repr(self)
+
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
     item = tolist = tobytes = __array__ = _unknown
 
@@ -355,13 +379,14 @@ class Symbol(ArrayProxy):
             found.layout = copy_strides(array, value.dtype)
         return found
 
-    def view(self, dtype: Any) -> Any:
-        return self.namespace.bits(self, np.dtype(dtype))
+    def view(self, dtype: Any = None) -> Any:
+        return self[...] if dtype is None else self.namespace.bits(self, np.dtype(dtype))
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if copy is False and self.layout is not None:  # raises where a copy is needed
-            self.dummy().reshape(*shape, copy=False)
-        return self.namespace.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
+            self.dummy().reshape(shape, order=order, copy=False)
+        return self.namespace.reshape(self, shape, order=order)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-        return np.diagonal(self, offset, axis1, axis2)
+    def ravel(self, order: str = "C") -> Any:
+        return self.namespace.reshape(self, (self.size,), order=order)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table
-from chainrule.scipy.integrate import quadrature, sums
+from chainrule.scipy.integrate import initial_value, quadrature, sums
 
 _TABLE = Table("scipy.integrate", SCIPY)
 for _name in ("trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"):
@@ -26,11 +26,9 @@ _TABLE.objects = {
     name: getattr(quadrature, name)
     for name in ("fixed_quad", "quad", "quad_vec", "nquad", "dblquad", "tplquad")
 }
-_TABLE.refused = dict.fromkeys(
-    ["odeint", "solve_ivp", "solve_bvp"],
-    "solutions of differential equations are differentiated by stepping with tensors: "
-    "chainrule.scan, or chainrule.compat.autograd.scipy.integrate.odeint, whose gradient is that "
-    "of the adjoint equation",
-)
+_TABLE.objects |= {name: getattr(initial_value, name) for name in initial_value.__all__}
+_TABLE.refused = {
+    "solve_bvp": "write the equations of collocation as the residual of cr.scipy.optimize.root"
+}
 
 __getattr__, __dir__ = _TABLE.namespace()

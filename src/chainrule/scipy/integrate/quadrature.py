@@ -23,11 +23,11 @@ from chainrule.autograd.node import AccumulateGrad, GradientEdge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
-from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import AutogradError, ShapeError
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.interrupts import errstate
+from chainrule.numpy.array_class import are_known
 from chainrule.scipy.dispatch import has_tensors
 
 Function = Callable[..., Any]
@@ -128,16 +128,20 @@ def _limit_term(name: str, f: Function, limit: Any) -> Any:
 
 def _constant(name: str, limit: Any) -> float:
     """Return a limit as a number."""
+    _check_known(name, limit)
     if not isinstance(limit, Tensor):
         return float(limit)
     if limit.numel() != 1:
         raise ShapeError(f"{name}: a limit is a number, got shape {list(limit.shape)}")
-    if not is_known(limit._array):
+    return float(limit.detach().item())
+
+
+def _check_known(name: str, value: Any) -> None:
+    if not are_known(value):
         raise AutogradError(
             f"{name} looks at values, which a compiled function doesn't know, nor does vmap: call "
             "fixed_quad, or loop over the examples outside"
         )
-    return float(limit.detach().item())
 
 
 class _WithGradient:
@@ -312,6 +316,7 @@ class _Values:
 
     def __call__(self, x: Any) -> Any:
         found = self.func(x, *self.args)
+        _check_known("quad", found)
         if isinstance(found, Tensor):
             self.are_tensors = True
             if found.numel() != 1:
@@ -340,6 +345,7 @@ def quad_vec(
     def values(x: float) -> Any:
         nonlocal are_tensors
         found = f(x, *args)
+        _check_known("quad_vec", found)
         are_tensors = are_tensors or isinstance(found, Tensor)
         return np.asarray(arrays_of(found))[()]
 

@@ -13,13 +13,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from chainrule import ops
+from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import may_hold, tensor_of
+from chainrule.backend.extensions import SCIPY, LazyModule
+from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
 from chainrule.scipy.stats.ratios import log_complement
 
 Function = Callable[..., Any]
 Support = tuple[Any, Any]
+
+scipy_stats = LazyModule("scipy.stats", SCIPY)
 
 _INF = math.inf
 
@@ -84,9 +90,32 @@ _derived: dict[str, Callable[[Description], Function | None]] = {
     "sf": lambda d: _of_first((ops.exp, d.logsf), (_complement, d.cdf), (_minus_expm1, d.logcdf)),
     "logcdf": lambda d: _log_of_either(d.cdf, d.sf) or _composed(log_complement, d.logsf),
     "logsf": lambda d: _log_of_either(d.sf, d.cdf) or _composed(log_complement, d.logcdf),
-    "ppf": lambda d: _at_complement(d.isf),
-    "isf": lambda d: _at_complement(d.ppf),
+    "ppf": lambda d: _at_complement(d.isf) or _by_newton("ppf", function_of("cdf", d), d),
+    "isf": lambda d: _at_complement(d.ppf) or _by_newton("isf", function_of("sf", d), d),
 }
+
+
+def _by_newton(name: str, probability: Function | None, d: Description) -> Function | None:
+    """Return a quantile: SciPy's value, with the derivatives of the equation that it solves.
+
+    Each of Newton's steps from the value, a constant, doubles the order to which they are right
+    and adds one: three are right to the seventh.
+    """
+    if probability is None or d.discrete:
+        return None
+    density: Any = function_of("pdf", d)
+    sign = 1 if name == "ppf" else -1
+
+    def quantile(q: Any, *shapes: Any) -> Any:
+        found = getattr(getattr(scipy_stats, d.name), name)(*arrays_of([q, *shapes]))
+        value = x = cast(tensor_of(np.asarray(found)), q.dtype)
+        if not is_tracked(q, shapes):
+            return value
+        for _ in range(3):
+            x = x - sign * (probability(x, *shapes) - q) / density(x, *shapes)
+        return value + (x - x.detach())
+
+    return quantile
 
 
 def _minus_expm1(log: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
 from chainrule.scipy.dispatch import call_ours, has_tensors
@@ -24,9 +23,8 @@ from chainrule.scipy.stats.description import (
     Function,
     Parameters,
     function_of,
+    scipy_stats,
 )
-
-scipy_stats = LazyModule("scipy.stats", SCIPY)
 
 _INF = math.inf
 _COUNTS = "it counts, so it is an integer"

@@ -14,7 +14,7 @@ from chainrule.interop.operands import arrays_of
 from chainrule.linalg import cholesky, solve_triangular
 from chainrule.scipy.dispatch import call_ours, has_tensors, refused
 from chainrule.scipy.operands import floats
-from chainrule.scipy.stats.distribution import scipy_stats
+from chainrule.scipy.stats.description import scipy_stats
 from chainrule.scipy.stats.ratios import sp
 from chainrule.special import logsumexp
 

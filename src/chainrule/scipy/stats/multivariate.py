@@ -18,9 +18,10 @@ from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
 from chainrule.interop.operands import arrays_of, is_tracked
 from chainrule.linalg import cholesky, solve_triangular
+from chainrule.numpy.array_class import are_known
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.operands import floats
-from chainrule.scipy.stats.distribution import scipy_stats
+from chainrule.scipy.stats.description import scipy_stats
 from chainrule.scipy.stats.ratios import sp
 from chainrule.special import multigammaln
 
@@ -157,6 +158,8 @@ def _process(name: str, x: Any, mean: Any, cov: Any) -> tuple[Tensor, Tensor, in
         points = ops.reshape(points, (1,))
     elif points.ndim == 1 and dim == 1:
         points = points[:, None]
+    if x is not None and points.shape[-1] == 1:  # it is broadcast, as by SciPy
+        points = ops.broadcast_to(points, (*points.shape[:-1], dim))
     if x is not None and points.shape[-1] != dim:
         raise ShapeError(
             f"{name}: expected points of {dim} coordinates in the last axis, got "
@@ -183,21 +186,33 @@ def _logdet(factor: Any) -> Any:
 
 def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     deviation, matrix, dim = _process("multivariate_normal", x, mean, cov)
-    if not allow_singular:
+    spectrum = _spectrum(matrix) if allow_singular else None
+    if spectrum is None:
         squares, logdet = _square_and_logdet(deviation, matrix)
         return -0.5 * (squares + logdet + dim * _LOG_2PI)
     if is_tracked(matrix):
         raise MissingRuleError(
-            "multivariate_normal: with allow_singular=True it has no derivative with respect to "
-            "cov: add a small multiple of the identity to cov in its place"
+            "multivariate_normal: where cov is singular, it has no derivative with respect to it: "
+            "add a small multiple of the identity to cov"
         )
-    values, vectors = np.linalg.eigh(arrays_of(matrix))
-    kept = values > 1e6 * np.finfo(values.dtype).eps * np.max(np.abs(values))
+    values, vectors, kept = spectrum
     along = ops.matmul(deviation, vectors[:, kept] / np.sqrt(values[kept]))
     squares = ops.sum(ops.square(along), dim=-1)
     found = -0.5 * (squares + float(np.sum(np.log(values[kept]))) + int(kept.sum()) * _LOG_2PI)
     across = arrays_of(deviation) @ vectors[:, ~kept]
     return ops.where(np.linalg.norm(across, axis=-1) < 1e-8, found, -math.inf)
+
+
+def _spectrum(matrix: Tensor) -> tuple[Any, Any, Any] | None:
+    """Return eigenvalues, eigenvectors, and which are not zero; None of a regular matrix.
+
+    A matrix of unknown elements counts as regular.
+    """
+    if not are_known(matrix):
+        return None
+    values, vectors = np.linalg.eigh(arrays_of(matrix))
+    kept = values > 1e6 * np.finfo(values.dtype).eps * np.max(np.abs(values))
+    return None if kept.all() else (values, vectors, kept)
 
 
 def _normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
