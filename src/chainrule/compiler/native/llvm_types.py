@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 TYPES = {
     **{"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "u1": "i8", "u8": "i64"},
     "b1": "i1",
@@ -37,14 +39,18 @@ class Typed(NamedTuple):
     number: Any = None
 
 
+@errstate(over="ignore")
+def _rounded(number: Any, kind: str) -> float:
+    return float(np.dtype(kind).type(number))
+
+
 def constant(number: Any, kind: str) -> Typed:
     """Return a number as an operand of a type."""
     if kind == "b1":
         return Typed("true" if number else "false", kind)
     if kind[0] == "f":
-        with np.errstate(over="ignore"):
-            wide = float(np.dtype(kind).type(number))
-        return Typed(f"0x{struct.unpack('Q', struct.pack('d', wide))[0]:016X}", kind)
+        bits = struct.unpack("Q", struct.pack("d", _rounded(number, kind)))[0]
+        return Typed(f"0x{bits:016X}", kind)
     half = 0 if kind in UNSIGNED else 1 << (BITS[kind] - 1)
     return Typed(str((int(number) + half) % (1 << BITS[kind]) - half), kind)
 
