@@ -83,6 +83,8 @@ class LazyModule:
         try:
             module = import_module(self._path)
         except ImportError as error:
+            if name.startswith("__"):  # inspect asks whether it wraps a function
+                raise AttributeError(name) from error
             if not self._needs:
                 raise
             raise MissingExtraError(f"{name} needs {self._needs}") from error
