@@ -36,6 +36,8 @@ LEFT_OUT: dict[str, str] = {
     "test_every_example_runs[kalman_likelihood]": _MIXED,
     "test_every_example_runs[logistic_laplace]": _MIXED,
     "test_every_example_runs[ridge_bilevel]": _MIXED,
+    "test_every_example_runs[logistic_on_dask]": "its workers compute on the CPU",
+    "test_every_example_runs[split_model]": "ranks exchange arrays of NumPy",
     "test_every_example_runs[tutorial_3_exercises]": _MIXED,
 }
 """Beginnings of the names of tests that can't run on a device, and why."""
