@@ -302,7 +302,7 @@ def main() -> None:
     options = parser.parse_args()
     arguments = {"memory": [options.gigabytes], "faults": [options.seconds]}
     for name in options.names or suites:
-        text = suites[name](*arguments.get(name, []))  # type: ignore[operator]
+        text = suites[name](*arguments.get(name, []))
         text += f"\n\n{versions(cr, np, distributed)}"
         print(f"## {name}\n\n{text}\n", flush=True)
         before, rest = PAGE.read_text(encoding="utf-8").split(f"<!-- {name} -->", 1)

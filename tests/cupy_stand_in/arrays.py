@@ -40,7 +40,7 @@ class ndarray:
     __slots__ = ("_host", "_device", "base", "__weakref__")
     __module__ = "cupy"
     __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]  # as CuPy's
+    __hash__ = None  # as CuPy's
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ndarray:
 
     @property
     def real(self) -> ndarray:
-        return wrap(host_of(self).real, [self])  # type: ignore[no-any-return]
+        return wrap(host_of(self).real, [self])
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -91,7 +91,7 @@ class ndarray:
 
     @property
     def imag(self) -> ndarray:
-        return wrap(host_of(self).imag, [self])  # type: ignore[no-any-return]
+        return wrap(host_of(self).imag, [self])
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -103,7 +103,7 @@ class ndarray:
         self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
     ) -> Host:
         transfers.record("to_host")
-        return np.array(self._host, order=order)  # type: ignore[call-overload]  # any order
+        return np.array(self._host, order=order)  # any order
 
     def item(self, *index: int) -> Any:
         transfers.record("to_host")
@@ -186,7 +186,7 @@ class ndarray:
         return Capsule(self)
 
     def __copy__(self) -> ndarray:
-        return self.copy()  # type: ignore[attr-defined, no-any-return]  # added below
+        return self.copy()  # added below
 
     def __deepcopy__(self, memo: Any) -> ndarray:
         with self.device:

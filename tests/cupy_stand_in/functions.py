@@ -212,10 +212,10 @@ def array(
     blocking: bool = False,
 ) -> ndarray:
     if isinstance(obj, ndarray):
-        found = np.array(host_of(obj), dtype, copy=copy or None, order=order, ndmin=ndmin)  # type: ignore[call-overload]  # any order
-        return obj if found is obj._host else wrap(found, [] if copy else [obj])  # type: ignore[no-any-return]
+        found = np.array(host_of(obj), dtype, copy=copy or None, order=order, ndmin=ndmin)
+        return obj if found is obj._host else wrap(found, [] if copy else [obj])
     if isinstance(obj, list | tuple) and _arrays_in(obj):
-        return wrap(np.array(unwrap(obj), dtype, ndmin=ndmin))  # type: ignore[no-any-return]
+        return wrap(np.array(unwrap(obj), dtype, ndmin=ndmin))
     if hasattr(obj, "_array"):
         raise TypeError(f"Unsupported type {type(obj)}")
     found = np.array(obj, dtype, ndmin=ndmin)
@@ -223,7 +223,7 @@ def array(
         raise ValueError(f"Unsupported dtype {found.dtype}")
     if not isinstance(obj, bool | int | float | complex | np.generic):  # those are no copies
         transfers.record("to_device")
-    return wrap(found)  # type: ignore[no-any-return]
+    return wrap(found)
 
 
 def asarray(
@@ -233,7 +233,7 @@ def asarray(
         if a._device == runtime.current_device():
             return a
         copied = a._host.copy()
-        return wrap(copied)  # type: ignore[no-any-return]
+        return wrap(copied)
     return array(a, dtype, copy=bool(copy))
 
 
@@ -256,11 +256,11 @@ def from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> ndarray:
     if not isinstance(capsule, Capsule):
         raise TypeError("from_dlpack: memory of the host")
     with capsule.array.device:
-        return capsule.array.copy() if copy else wrap(capsule.array._host, [capsule.array])  # type: ignore[no-any-return, attr-defined]
+        return capsule.array.copy() if copy else wrap(capsule.array._host, [capsule.array])
 
 
 def take(a: ndarray, indices: Any, axis: Any = None, out: Any = None) -> Any:
-    return a.take(indices, axis=axis)  # type: ignore[attr-defined]
+    return a.take(indices, axis=axis)
 
 
 def take_along_axis(a: ndarray, indices: ndarray, axis: Any) -> Any:

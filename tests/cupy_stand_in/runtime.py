@@ -110,7 +110,7 @@ class Stream:
         pass
 
 
-Stream.null = Stream(null=True)  # type: ignore[attr-defined]  # as CuPy has it
+Stream.null = Stream(null=True)  # as CuPy has it
 
 
 class Event:
@@ -133,7 +133,7 @@ def get_elapsed_time(start: Event, end: Event) -> float:
 
 
 def get_current_stream(device_id: int = -1) -> Any:
-    return _current.stream or Stream.null  # type: ignore[attr-defined]  # as above
+    return _current.stream or Stream.null  # as above
 
 
 class _Pool:

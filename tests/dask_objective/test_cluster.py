@@ -50,7 +50,7 @@ def test_dask_is_imported_when_it_is_used(program: str) -> None:
 def test_the_example_finds_the_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
-    import logistic_on_dask  # type: ignore[import-not-found]
+    import logistic_on_dask
 
     distances = logistic_on_dask.main(4, 2000, n_workers=2, processes=False)
     assert np.abs(distances).max() < 4

@@ -96,17 +96,17 @@ def count_traces() -> None:
     from chainrule.compiler import build
 
     def counted(*args: Any) -> Any:
-        build.traces += 1  # type: ignore[attr-defined]
+        build.traces += 1
         return original(*args)
 
-    original, build.traces = build.trace_call, 0  # type: ignore[attr-defined]
+    original, build.traces = build.trace_call, 0
     build.trace_call = counted
 
 
 def number_of_traces() -> int:
     from chainrule.compiler import build
 
-    found: int = build.traces  # type: ignore[attr-defined]
+    found: int = build.traces
     return found
 
 

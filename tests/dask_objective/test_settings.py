@@ -35,8 +35,8 @@ def loss(w: Any, seen: Any) -> Any:
 def found_on_a_worker(client: Any) -> dict[str, Any]:
     with pytest.raises(PartitionError) as info:
         Objective(lambda w, **seen: loss(w, seen), [observed], client=client).value(1.0)
-    remote = info.value.__cause__.__cause__  # type: ignore[union-attr]
-    return dict(remote.args)  # type: ignore[union-attr]
+    remote = info.value.__cause__.__cause__
+    return dict(remote.args)
 
 
 @pytest.fixture

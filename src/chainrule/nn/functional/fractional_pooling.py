@@ -211,7 +211,8 @@ def _positions(u: Tensor, size: Sizes, kernel: Sizes, outputs: Sizes) -> Tensor:
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = count, k
         total = total * n + inside.reshape(*u.shape[:2], *shape)
-    return total.reshape(*u.shape[:2], *outputs, -1)  # type: ignore[no-any-return]
+    positions: Tensor = total.reshape(*u.shape[:2], *outputs, -1)
+    return positions
 
 
 def _starts(u: Tensor, last: int, count: int) -> Tensor:

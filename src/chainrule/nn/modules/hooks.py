@@ -62,8 +62,9 @@ class HookView(MutableMapping[int, Callable[..., Any]]):
         return {} if hooks is None else hooks.of_kind(self._kind)
 
     def __getitem__(self, key: int) -> Callable[..., Any]:
-        hook: Any = self._own()[key]
-        return hook[1] if self._paired else hook  # type: ignore[no-any-return]
+        hook = self._own()[key]
+        found: Callable[..., Any] = hook[1] if self._paired else hook
+        return found
 
     def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
         if self._module._hooks is None:
