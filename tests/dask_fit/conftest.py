@@ -1,4 +1,4 @@
-"""Clusters of threads of this process, and one of processes; each is started once."""
+"""Clusters of threads of this process, and one of processes, for each module."""
 
 import sys
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ import chainrule as cr
 pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """The client of two workers that are threads of this process."""
     with cr.distributed.local_cluster(2, processes=False) as client:
         yield client
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def processes() -> Iterator[Any]:
     """The client of two workers that are processes, without Dask's profiler.
 
