@@ -42,8 +42,9 @@ def main(files: int = 16, rows: int = 50_000, **cluster: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder, local_cluster(**cluster) as client:
         objective = Objective(loss, write(Path(folder), files, rows), client=client)
         problem = objective.problem("trust-ncg")
-        fit = cr.scipy.optimize.minimize(x0=np.zeros(len(TRUE)), **problem)
+        fit = cr.scipy.optimize.minimize(x0=np.zeros(len(TRUE)), **problem, options={"gtol": 1e-3})
         errors = np.sqrt(np.diag(np.linalg.inv(objective.hessian(fit.x))))
+    print(f"{files * rows} samples in {files} files, {fit.nit} iterations, {fit.message.lower()}")
     for found, error, true in zip(fit.x, errors, TRUE, strict=True):
         print(f"{found:7.4f} ± {error:.4f}, drawn with {true}")
     return (fit.x - TRUE) / errors

@@ -62,7 +62,8 @@ def main():
     else:
         losses, _ = train(world)
     if world.rank == 0:
-        print(f"loss at first {losses[0]:.4f}, after {STEPS} steps {losses[-1]:.4f}")
+        for step in (*range(0, STEPS, 25), STEPS - 1):
+            print(f"step {step:3d}: loss {losses[step]:.4f}")
     return losses
 
 

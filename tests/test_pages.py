@@ -117,7 +117,7 @@ def test_outputs_on_the_site_are_tidy() -> None:
     spec.loader.exec_module(module)
     source = "    t1 = np.exp(x)" + 60 * " " + "# f8[3]\n"
     assert module.tidy(source) == source
-    message = "  f (/home/ada/ipykernel_12/345.py:1) " + 15 * "returns " + "None"
+    message = "  f (kernels/ipykernel_12/345.py:1) " + 15 * "returns " + "None"
     first, second = module.tidy(message).splitlines()
     assert first.startswith("  f (cell:1) returns")
     assert len(first) <= module.WIDTH

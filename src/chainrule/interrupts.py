@@ -8,14 +8,16 @@ that did not end normally. Nothing here counts: restoring twice is the same as r
 
 from __future__ import annotations
 
+import _imp
 import contextlib
 import functools
 import gc
+import sys
 import threading
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -74,6 +76,8 @@ def uninterrupted(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     errors: list[BaseException] = []
     ended, context = Latch(), copy_context()
 
+    _release_import_lock()
+
     def run() -> None:
         try:
             results.append(context.run(function, *args, **kwargs))
@@ -87,6 +91,21 @@ def uninterrupted(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     if errors:
         raise errors.pop()
     return results.pop()
+
+
+def _release_import_lock() -> None:
+    """Release Python's import lock if an interrupt of an import has left it to this thread.
+
+    Imports of other threads would wait for it for good: `with _ImportLockContext()` in importlib is
+    no more atomic than any other block.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    if frame is None:
+        with contextlib.suppress(RuntimeError):  # it is another thread's
+            while _imp.lock_held():
+                _imp.release_lock()
 
 
 class Latch:

@@ -29,6 +29,7 @@ def processes() -> Iterator[Any]:
     settings = {
         "distributed.worker.profile.enabled": False,
         "distributed.scheduler.allowed-failures": 10,
+        "distributed.scheduler.active-memory-manager.interval": "20ms",  # drops copies
     }
     with dask.config.set(settings), cr.distributed.local_cluster(2) as client:
         yield client

@@ -52,6 +52,37 @@ def test_processes_give_the_same_bits(processes: Any, wanted: Any) -> None:
     assert bits(processes) == wanted
 
 
+# First: workers that other tests end start again, and count from zero.
+def count_traces() -> None:
+    from chainrule.compiler import build
+
+    def counted(*args: Any) -> Any:
+        build.traces += 1
+        return original(*args)
+
+    original, build.traces = build.trace_call, 0
+    build.trace_call = counted
+
+
+def number_of_traces() -> int:
+    from chainrule.compiler import build
+
+    found: int = build.traces
+    return found
+
+
+def test_a_compiled_loss_is_traced_once_in_each_process(processes: Any) -> None:
+    processes.run(count_traces)
+    wanted = Objective(loss, PARTS, client=processes).value_and_grad(W)
+    for _ in range(2):  # the second objective has the same function by its bytes
+        objective = Objective(cr.compile(loss), PARTS, client=processes)
+        for _ in range(3):
+            value, gradient = objective.value_and_grad(W)
+            assert value == pytest.approx(wanted[0], rel=1e-14)
+            np.testing.assert_allclose(gradient, wanted[1], rtol=1e-12)
+    assert set(processes.run(number_of_traces).values()) == {1}
+
+
 def ending_its_worker_once(marker: Path, seed: int) -> Any:
     """Load a partition; the first time, kill the process instead."""
     if not marker.exists():
@@ -90,36 +121,6 @@ def test_a_partition_that_ends_every_worker_is_named(processes: Any) -> None:
     ):
         objective.value(W)
     processes.wait_for_workers(2, timeout=30)
-
-
-def count_traces() -> None:
-    from chainrule.compiler import build
-
-    def counted(*args: Any) -> Any:
-        build.traces += 1
-        return original(*args)
-
-    original, build.traces = build.trace_call, 0
-    build.trace_call = counted
-
-
-def number_of_traces() -> int:
-    from chainrule.compiler import build
-
-    found: int = build.traces
-    return found
-
-
-def test_a_compiled_loss_is_traced_once_in_each_process(processes: Any) -> None:
-    processes.run(count_traces)
-    wanted = Objective(loss, PARTS, client=processes).value_and_grad(W)
-    for _ in range(2):  # the second objective has the same function by its bytes
-        objective = Objective(cr.compile(loss), PARTS, client=processes)
-        for _ in range(3):
-            value, gradient = objective.value_and_grad(W)
-            assert value == pytest.approx(wanted[0], rel=1e-14)
-            np.testing.assert_allclose(gradient, wanted[1], rtol=1e-12)
-    assert set(processes.run(number_of_traces).values()) == {1}
 
 
 INTERRUPTED = """

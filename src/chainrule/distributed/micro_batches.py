@@ -51,20 +51,32 @@ class Result(NamedTuple):
 
 
 class Replica:
-    """The model and the loss of a run, unpickled once in a process: the loss compiles once."""
+    """The model and the loss of a run."""
 
-    def __init__(self, pickled: bytes) -> None:
-        self._pickled = pickled
-        self._objects: Any = None
+    def __init__(self, run: str, pickled: bytes) -> None:
+        self.run, self._pickled = run, pickled
+        self.model, self.loss = pickle.loads(pickled)
 
     def __reduce__(self) -> Any:
-        return Replica, (self._pickled,)
+        return replica_of, (self.run, self._pickled)
 
-    def model_and_loss(self) -> Any:
-        """Return the model and the loss."""
-        if self._objects is None:
-            self._objects = pickle.loads(self._pickled)
-        return self._objects
+
+_REPLICAS: dict[str, Replica] = {}
+_MAX_REPLICAS = 2
+_LOCK = threading.Lock()
+
+
+def replica_of(run: str, pickled: bytes) -> Replica:
+    """Return the replica of a run in this process, so that the loss compiles once.
+
+    Dask drops copies that no task needs at the moment, and sends them again.
+    """
+    with _LOCK:
+        if run not in _REPLICAS:
+            while len(_REPLICAS) >= _MAX_REPLICAS:
+                del _REPLICAS[next(iter(_REPLICAS))]
+            _REPLICAS[run] = Replica(run, pickled)
+        return _REPLICAS[run]
 
 
 def tensors_of(model: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -105,7 +117,7 @@ def _loaded(source: Any, fetcher: Fetcher | None) -> tuple[Any, int]:
 
 
 def _evaluated(replica: Replica, point: Point, data: Any, count: int) -> Result:
-    model, loss = replica.model_and_loss()
+    model = replica.model
     parameters, buffers = tensors_of(model)
     with no_grad():
         for name, value in point.parameters.items():
@@ -113,7 +125,7 @@ def _evaluated(replica: Replica, point: Point, data: Any, count: int) -> Result:
         for name, value in point.buffers.items():
             buffers[name].copy_(value)
     args, kwargs = arguments_of(data)
-    value = loss(model, *args, **kwargs)
+    value = replica.loss(model, *args, **kwargs)
     if not isinstance(value, Tensor) or value.numel() != 1 or not value.is_floating_point():
         got = describe(value)
         if isinstance(value, Tensor):

@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -20,10 +21,10 @@ from chainrule.distributed.clients import MAX_INLINE_BYTES, result_of
 from chainrule.distributed.micro_batches import (
     MicroBatch,
     Point,
-    Replica,
     Result,
     evaluate,
     mean,
+    replica_of,
     tensors_of,
 )
 from chainrule.distributed.partitions import pickled
@@ -103,7 +104,7 @@ class Run:
         self._data = TrainingData(data, client)
         self._settings = capture()
         written = pickled((model, loss), "the model, or the loss,")
-        self._replica = send(client, Replica, written)
+        self._replica = send(client, replica_of, uuid.uuid4().hex, written)
         self._epoch = _Epoch(self._data.random_state())
         self._saved = 0, 0  # steps and epochs in the file
         self._is_whole = True  # False while a step updates
