@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import chainrule.ops  # noqa: F401 - fills `ARRAY_API`
 from chainrule import fft as fft
 from chainrule import linalg as _linalg
+from chainrule import ops as ops  # fills `ARRAY_API`
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,

@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import chainrule.primitives  # noqa: F401 - registers every primitive
+from chainrule import primitives as primitives  # registers every primitive
 from chainrule.autograd import record_fast as record_fast  # sets `Primitive.apply`
 from chainrule.autograd.backward import autograd_backward as backward
 from chainrule.autograd.backward import autograd_grad as grad

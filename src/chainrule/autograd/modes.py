@@ -305,6 +305,10 @@ def is_anomaly_enabled() -> bool:
     return modes().anomaly is not None
 
 
+_NOT_RECORDING: dict[str, Any] = {"grad": False}
+_RECORDING: dict[str, Any] = {"grad": True}
+
+
 class no_grad(ModeContext):
     """Run a block, a function or a generator without recording.
 
@@ -321,7 +325,7 @@ class no_grad(ModeContext):
     False
     """
 
-    _changes = {"grad": False}  # noqa: RUF012 - never written; a mapping proxy is slower
+    _changes = _NOT_RECORDING
 
     @overload
     def __new__(cls) -> Self: ...
@@ -344,7 +348,7 @@ class enable_grad(no_grad):
     True
     """
 
-    _changes = {"grad": True}  # noqa: RUF012 - never written; a mapping proxy is slower
+    _changes = _RECORDING
 
 
 for _context in (no_grad, enable_grad):

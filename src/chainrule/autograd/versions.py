@@ -39,8 +39,9 @@ class _Storage:
 
     __slots__ = ("first", "owner", "recent", "version")
 
-    def __init__(self, owner: weakref.ref[Any]) -> None:
-        self.owner = owner
+    def __init__(self, owner: Array, forget: Callable[[int, None], object]) -> None:
+        key = id(owner)
+        self.owner = weakref.ref(owner, lambda _: forget(key, None))
         self.first = next_seq()
         self.version = 0
         self.recent: deque[Write] = deque(maxlen=_KEPT_WRITES)
@@ -77,9 +78,8 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
     with write_log.lock:
         storage = write_log.storages.get(key)
         if storage is None or storage.owner() is not owner:
-            forget = write_log.storages.pop
-            storage = _Storage(weakref.ref(owner, lambda _: forget(key, None)))
-            write_log.storages[key] = storage
+            storages = write_log.storages
+            storage = storages[key] = _Storage(owner, storages.pop)
         storage.version += 1
         write_log.last = stamp = next_seq()
         storage.recent.append((stamp, operation, code, instruction))
@@ -89,15 +89,14 @@ def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | No
     """Record that one `operation` wrote to several arrays: the line is looked up once."""
     frame = user_frame(frame)
     code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-    storages, forget = write_log.storages, write_log.storages.pop
+    storages = write_log.storages
     with write_log.lock:
         for array in arrays:
             owner = array if array.base is None else storage_of(array)
             key = id(owner)
             storage = storages.get(key)
             if storage is None or storage.owner() is not owner:
-                watch = weakref.ref(owner, lambda _, key=key: forget(key, None))  # type: ignore[misc]
-                storage = storages[key] = _Storage(watch)
+                storage = storages[key] = _Storage(owner, storages.pop)
             storage.version += 1
             write_log.last = stamp = next_seq()
             storage.recent.append((stamp, operation, code, instruction))
