@@ -123,6 +123,13 @@ def test_compiled_functions_refuse_the_device() -> None:
     with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
         function(cuda(1.0))
     assert function(cr.ones(1)).tolist() == [2.0]
+    cr.set_default_device("cuda")
+    try:
+        with pytest.raises(cr.CompileError, match=r"default device is cuda:0.*set_default_device"):
+            function(cr.ones(1, device="cpu"))
+    finally:
+        cr.set_default_device("cpu")
+    assert function(cr.ones(1)).tolist() == [2.0]
 
 
 def test_expanded_memory_is_not_written_to() -> None:

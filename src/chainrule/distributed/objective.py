@@ -248,8 +248,14 @@ class Objective:
 
         Examples
         --------
-        >>> sorted(Objective.problem.__defaults__)
-        ['L-BFGS-B']
+        >>> import chainrule as cr
+        >>> def loss(w, x):
+        ...     return ((x - w) ** 2).sum()
+        >>> loaders = [lambda: np.array([1.0, 2.0]), lambda: np.array([6.0])]
+        >>> with cr.distributed.local_cluster(1) as client:  # doctest: +SKIP
+        ...     problem = cr.distributed.Objective(loss, loaders, client=client).problem()
+        ...     cr.scipy.optimize.minimize(x0=np.zeros(()), **problem).x
+        array(3.)
         """
         found = {"fun": self._for_scipy, "jac": True, "method": method}
         if method.lower() in WITH_PRODUCTS:

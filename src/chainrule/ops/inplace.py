@@ -18,11 +18,12 @@ from chainrule.ops.complex import complex as from_parts
 from chainrule.ops.complex import imag, real
 from chainrule.ops.permute import t, transpose
 from chainrule.ops.reshape import squeeze, unsqueeze
+from chainrule.primitives import elementwise
 from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-from chainrule.primitives import elementwise
+
 
 __all__ = ["detach_", "fill_", "zero_"]
 

@@ -22,7 +22,7 @@ from chainrule.autograd.node import AccumulateGrad, NodeOutput
 from chainrule.autograd.tensor import Tensor, default_dtype, default_dtypes, make
 from chainrule.autograd.versions import record_write
 from chainrule.autograd.views import current_node
-from chainrule.backend import ndarray, storage_of
+from chainrule.backend import DEFAULT_DEVICE, ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
 from chainrule.compiler.ir.constants import equality
@@ -76,6 +76,7 @@ class Guards:
             "MISS": MISS,
             "INTERCEPTOR": INTERCEPTOR,
             "MODES": MODES,
+            "DEFAULT_DEVICE": DEFAULT_DEVICE,
             "default_dtype": default_dtype,
             "default_dtypes": default_dtypes,
             "Tensor": Tensor,
@@ -124,6 +125,7 @@ class Guards:
 
     def _modes(self) -> None:
         self.require("INTERCEPTOR.get() is None")  # within another trace, trace the function itself
+        self.require("DEFAULT_DEVICE.get() is None")
         modes = MODES.get()
         if modes is None:
             self.require("MODES.get() is None")

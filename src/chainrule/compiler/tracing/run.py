@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from chainrule import pytree
 from chainrule.autograd.location import user_frame
-from chainrule.backend import ndarray, storage_of
+from chainrule.backend import DEFAULT_DEVICE, ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.found import MAX_COMPARED_BYTES, Found
@@ -64,6 +64,11 @@ def trace_call(
     function: Callable[..., Any], args: Any, kwargs: Any, varying: Sequence[Place] = ()
 ) -> Traced:
     """Run a function once on symbols, and return the trace; numbers at some places may vary."""
+    if DEFAULT_DEVICE.get() is not None:
+        raise CompileError(
+            f"compile: the default device is {DEFAULT_DEVICE.get()}, and compiled functions run on "
+            "the CPU: call the function itself, or cr.set_default_device('cpu') first"
+        )
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
     trace.caller = id(user_frame(sys._getframe()))
