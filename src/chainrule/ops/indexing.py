@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, either, one_dim, tensor_of, watched
+from chainrule.arguments import Operand, constant, either, one_dim, tensor_of, watched
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
@@ -82,7 +82,7 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
             )
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
         if x._array.__class__ is not ndarray:
-            value = make(move(value._array, device_of(x._array)), None)
+            value = constant(value._array, x)
     shape = value._array.shape
     if shape and shape[0] == 1:  # as in x[0] = [5]
         leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))
