@@ -34,6 +34,10 @@ class Loader:
         """Return the data."""
         return pickle.loads(self._pickled)()
 
+    def __dask_tokenize__(self) -> int:
+        """Return what stands for it in the name of a graph, whose keys are new each time."""
+        return id(self)
+
 
 def pickled(function: Any, what: str) -> bytes:
     """Return the pickle of a function for workers.
