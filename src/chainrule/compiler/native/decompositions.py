@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.ir.abstract_eval import abstract_eval
-from chainrule.compiler.ir.program import Op, Program, Value, map_values, same_type
+from chainrule.compiler.ir.program import Op, Program, map_values, same_type
+from chainrule.compiler.native.op_recorder import RecordedArray, Recorder
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.kernels import elementwise, matrices, normal
 
@@ -45,93 +45,15 @@ def _recorded(rule: Rule, op: Op) -> list[Op] | None:
     if any(v.dtype not in CODES for v in (*op.inputs, *op.outs)):
         return None
     ops: list[Op] = []
-    args = map_values(op.args, lambda value: _Array(value, ops))
-    found = rule(_Recorder(ops), *args, **op.kwargs)
+    args = map_values(op.args, lambda value: RecordedArray(value, ops))
+    found = rule(Recorder(ops), *args, **op.kwargs)
     if found is NotImplemented or not same_type(found.value, op.out):
         return None
-    last = _Recorder(ops).call("np.reshape", found, op.out.shape).value  # maybe an operand
+    last = Recorder(ops).call("np.reshape", found, op.out.shape).value  # maybe an operand
     return [
         Op(p.function, p.args, p.kwargs, op.outs if last in p.outs else p.outs, op.location)
         for p in ops
     ]
-
-
-# --- recording ------------------------------------------------------------------------------------
-
-
-def _values(tree: Any) -> Any:
-    """Return nested arguments with the values of arrays."""
-    if isinstance(tree, tuple | list):
-        return type(tree)(map(_values, tree))
-    return tree.value if isinstance(tree, _Array) else tree
-
-
-class _Recorder:
-    """The namespace of a rule: what is called is recorded."""
-
-    def __init__(self, ops: list[Op]) -> None:
-        self.ops = ops
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args, **kwargs: self.call(f"np.{name}", *args, **kwargs)
-
-    def check(self, condition: Any) -> None:
-        """Leave the computation to NumPy unless a condition holds."""
-        self.ops.append(Op("check", (condition.value,), {}, ()))
-
-    def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
-        """Record an operation, and return its result."""
-        args = _values(args)
-        types = abstract_eval(function, args, kwargs).types
-        outs = tuple([Value(shape, dtype) for shape, dtype in types])
-        self.ops.append(Op(function, args, kwargs, outs))
-        found = [_Array(out, self.ops) for out in outs]
-        return found[0] if len(found) == 1 else tuple(found)
-
-
-def _operator(name: str, is_reflected: bool = False) -> Callable[..., Any]:
-    def method(self: _Array, *others: Any) -> Any:
-        args = (*others, self) if is_reflected else (self, *others)
-        return _Recorder(self.ops).call(f"np.{name}", *args)
-
-    return method
-
-
-class _Array:
-    """An array of a rule."""
-
-    def __init__(self, value: Value, ops: list[Op]) -> None:
-        self.value, self.ops = value, ops
-        self.shape, self.dtype, self.size = value.shape, value.dtype, value.size
-        self.ndim = len(value.shape)
-
-    __add__ = __radd__ = _operator("add")
-    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", True)
-    __mul__ = __rmul__ = _operator("multiply")
-    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
-    __pow__ = _operator("power")
-    __neg__, __abs__ = _operator("negative"), _operator("abs")
-    __lt__, __le__ = _operator("less"), _operator("less_equal")
-    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
-    __and__, __or__ = _operator("logical_and"), _operator("logical_or")  # of booleans
-    __invert__ = _operator("logical_not")
-
-    def __eq__(self, other: Any) -> Any:
-        return _Recorder(self.ops).call("np.equal", self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return _Recorder(self.ops).call("np.not_equal", self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getitem__(self, key: Any) -> Any:
-        return _Recorder(self.ops).call("getitem", self, key)
-
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
-        return _Recorder(self.ops).call("np.astype", self, dtype)
-
-    def reshape(self, shape: Any) -> Any:
-        return _Recorder(self.ops).call("np.reshape", self, shape)
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -227,7 +149,7 @@ def _floor_divide(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _is_floating(*operands: Any) -> bool:
-    types = [z.dtype if isinstance(z, _Array) else z for z in operands]
+    types = [z.dtype if isinstance(z, RecordedArray) else z for z in operands]
     return bool(np.result_type(*types).kind == "f")
 
 
@@ -257,7 +179,7 @@ def _heaviside(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _isin(xp: Any, x: Any, tested: Any, *, invert: bool = False, **_: Any) -> Any:
-    if not isinstance(tested, _Array) or x.dtype != tested.dtype:
+    if not isinstance(tested, RecordedArray) or x.dtype != tested.dtype:
         return NotImplemented
     found = xp.any(x[..., None] == tested.reshape((tested.size,)), axis=-1)
     return ~found if invert else found

@@ -14,6 +14,7 @@ from chainrule.autograd.remarks import Remark
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, REDUCTIONS
 from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, LargeError, UnfitError
@@ -117,7 +118,7 @@ def _topic(op: Op, reason: UnfitError) -> str:
 def _why(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
     """Return the reason why an operation has no machine code."""
     for value in (*op.inputs, *op.outs):
-        if value.dtype not in CODES:
+        if value.dtype not in CODES and value.dtype not in REAL_DTYPES:
             text = f"{value.dtype} is not among the types of machine code"
             return UnfitError(text, str(value.dtype))
     return why_unfit(op, constants)

@@ -12,6 +12,8 @@ from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
+from chainrule.compiler.native.complex_codegen import REAL_DTYPES
+from chainrule.compiler.native.complex_split import FUNCTIONS
 from chainrule.compiler.native.decompositions import RULES
 from chainrule.compiler.native.fusion_groups import LOOP_CALLS, FusionGroup, loop_shape
 from chainrule.compiler.native.layout import UnfitError
@@ -83,7 +85,7 @@ def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
     values = {v for op in ops for v in (*op.inputs, *op.outs)}
     values |= {accesses.of(v).base for v in values}
     has_loop = any(op.regions for op in ops)  # over stacks of any size
-    if any(v.dtype not in CODES or not v.size for v in values):
+    if any((v.dtype not in CODES and v.dtype not in REAL_DTYPES) or not v.size for v in values):
         return False
     if not has_loop and any(v.size > MAX_ELEMENTS for v in values):
         return False
@@ -97,7 +99,7 @@ def _is_supported(op: Op, accesses: Accesses) -> bool:
         return False
     if loop_shape(op, scalar_or_libm) is not None:
         return True
-    known = op.function in WRITERS or op.function in RULES
+    known = op.function in WRITERS or op.function in RULES or op.function in FUNCTIONS
     return known and why_unfit(op, accesses.constants) is None
 
 
@@ -242,6 +244,10 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
             arrays.append(name)
         returns.append(f"to_out(out[{i}], {name})")
     flat = [f"np.ravel({name})" if name in numbers else f"{name}.ravel()" for name in arrays]
+    made = [value for value in subprogram.outputs if value not in over]
+    for i, value in enumerate([*subprogram.inputs, *made]):
+        if value.dtype in REAL_DTYPES:
+            flat[i] += f".view(np.{REAL_DTYPES[value.dtype].name})"
     flat += [f"np.empty({n}, {code!r})" for code, n in function.scratch.items()]
     if function.is_checked:
         lines.append("    status = np.zeros(1, np.int64)")

@@ -16,11 +16,12 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.complex_codegen import REAL_DTYPES, element_code
+from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
 from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, Layout
 from chainrule.compiler.native.loop_nest import LOOP_NAME
-from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.statement_codegen import statement_lines
 from chainrule.compiler.native.strides import Accesses
 
@@ -47,16 +48,20 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     `over` maps outputs to the inputs that they overwrite at the end.
     """
     over = over or {}
-    program = decompose(program)
-    layout = Layout(program)
-    parameters = [layout.parameter(v) for v in program.inputs]
-    lines = list(statement_lines(program, Accesses(program, program.constants), layout))
+    real = decompose(split_complex(program))
+    inputs = dict(zip(program.inputs, real.inputs, strict=True))
+    layout = Layout(real)
+    parameters = [layout.parameter(v) for v in real.inputs]
+    lines = list(statement_lines(real, Accesses(real, real.constants), layout))
     outs = [Value(v.shape, v.dtype, v.hint) for v in program.results() if v not in over]
-    names = [layout.parameter(out, "out") for out in outs]
-    accesses = Accesses(program, program.constants)
-    new = iter(outs)
-    for value in program.results():
-        lines += layout.copy_lines(value, accesses, layout.address(over.get(value) or next(new)))
+    targets = [
+        inputs[over[v]] if v in over else Value(part.shape, part.dtype, v.hint)
+        for v, part in zip(program.results(), real.results(), strict=True)
+    ]
+    names = [layout.parameter(v, "out") for v in targets if v not in real.inputs]
+    accesses = Accesses(real, real.constants)
+    for value, target in zip(real.results(), targets, strict=True):
+        lines += layout.copy_lines(value, accesses, layout.address(target))
     if len(lines) > max_lines():
         raise BudgetError(len(lines))
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
@@ -66,7 +71,7 @@ def function_of(program: Program, over: dict[Value, Value] | None = None) -> Fun
     heads += ["status"] * layout.is_checked
     text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
     text += "".join(f"    {row}\n" for row in lines or ["pass"])
-    types = (*(CODES[v.dtype] for v in [*program.inputs, *constants, *outs]), *scratch)
+    types = (*(element_code(v.dtype) for v in [*program.inputs, *constants, *outs]), *scratch)
     types += ("i8",) * layout.is_checked
     arrays = list(constants.values())
     return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked)
@@ -100,14 +105,18 @@ def _runner(program: Program, loop: Run, function: Function) -> Run:
     free: list[list[Any]] = []  # free scratch; pop and append are atomic
     is_kept = sum(function.scratch.values()) <= _MAX_KEPT
     otherwise = numpy_runner(program)
-    is_checked = function.is_checked
+    is_checked, given = function.is_checked, len(program.inputs)
+    parts = [REAL_DTYPES.get(v.dtype) for v in (*program.inputs, *function.outs)]
+    split = [i for i, part in enumerate(parts) if part is not None]
 
     def run(*arrays: Any) -> Any:
         memory = free.pop() if free else [np.empty(n, code) for code, n in function.scratch.items()]
         results = [np.empty(shape, dtype) for shape, dtype in types]
-        flat = [array.ravel() for array in results]
+        flat = [array.ravel() for array in (*arrays, *results)]
+        for i in split:
+            flat[i] = flat[i].view(parts[i])
         status = [np.zeros(1, np.int64)] if is_checked else []
-        loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory, *status)
+        loop(*flat[:given], *fixed, *flat[given:], *memory, *status)
         if is_kept:
             free.append(memory)
         if is_checked and status[0][0]:
