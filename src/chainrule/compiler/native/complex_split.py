@@ -46,6 +46,20 @@ def _has_complex(program: Program) -> bool:
     )
 
 
+class _Namespace(Recorder):
+    """The namespace of rules; zeros take no memory."""
+
+    def __init__(self, ops: list[Op], constants: dict[Value, Any]) -> None:
+        super().__init__(ops)
+        self.constants = constants
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        """Return zeros as one number that is broadcast."""
+        number = Value((), dtype)
+        self.constants[number] = np.zeros((), dtype)
+        return self.broadcast_to(RecordedArray(number, self.ops), shape)
+
+
 class _Splitter:
     """The real form of a program or region."""
 
@@ -53,7 +67,7 @@ class _Splitter:
         self.parts = parts  # of each value that is replaced: itself in another form, or two parts
         self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
-        self.xp = Recorder(self.ops)
+        self.xp = _Namespace(self.ops, self.constants)
 
     # --- programs ---
 
@@ -63,9 +77,7 @@ class _Splitter:
         self._body(program)
         outputs = [self._joined(value) for value in program.outputs]
         writes = [Write(inputs[w.target], self._joined(w.value)) for w in program.writes]
-        return Program(
-            program.name, [*inputs.values()], self.constants, self.ops, outputs, writes
-        )
+        return Program(program.name, [*inputs.values()], self.constants, self.ops, outputs, writes)
 
     def region(self, region: Program) -> Program:
         """Return a region with two inputs and outputs in the place of each complex one."""
@@ -138,9 +150,9 @@ class _Splitter:
             self._complex(op)
 
     def _region_op(self, op: Op) -> None:
-        args = tuple([self._flat(a) if isinstance(a, tuple | list) else a for a in op.args])
-        args = tuple([tuple(a) if isinstance(a, list) else a for a in args])
-        args = map_values(args, lambda value: self.parts.get(value, (value,))[0])
+        args = tuple(
+            [tuple(self._flat(a)) if isinstance(a, tuple) else self._flat([a])[0] for a in op.args]
+        )
         regions = tuple(map(self.region, op.regions))
         outs = tuple([part for out in op.outs for part in self._new(out)])
         self.ops.append(Op(op.function, args, op.kwargs, outs, op.location, regions))
@@ -151,7 +163,7 @@ class _Splitter:
         kwargs = {name: map_values(item, self._operand) for name, item in op.kwargs.items()}
         rule = _RULES.get(op.function)
         if rule is None and op.function not in _BY_PARTS:
-            raise UnfitError("it is not among the complex operations of machine code", "complex")
+            raise UnfitError(f"{op.out.dtype} is not among the types that it has", "complex")
         dtype = REAL_DTYPES.get(op.out.dtype)
         if rule is None:
             found = _by_parts(self.xp, op.function, args, kwargs, dtype)
@@ -214,7 +226,7 @@ def _part(xp: Recorder, data: Any, imaginary: bool, dtype: Any) -> Any:
     if isinstance(data, tuple | list):
         return [_part(xp, item, imaginary, dtype) for item in data]
     if isinstance(data, RecordedArray):
-        return xp.zeros(data.shape, dtype=dtype) if imaginary else xp.astype(data, dtype)
+        return xp.zeros(data.shape, dtype) if imaginary else xp.astype(data, dtype)
     return _pair(data, dtype)[imaginary]
 
 
@@ -250,35 +262,49 @@ def _quotient(xp: Recorder, x: Pair, y: Pair) -> Pair:
     ratio = xp.where(is_zero, 0.0, small / xp.where(is_zero, 1.0, large))
     scale = 1.0 / (xp.where(is_zero, xp.abs(large), large) + small * ratio)
     first, second = xp.where(is_large, *x), xp.where(is_large, x.imag, x.real)
-    real, imag = first + second * ratio, xp.where(is_large, x.imag, -x.real)
-    return Pair(real * scale, (imag - xp.where(is_large, x.real, -x.imag) * ratio) * scale)
+    real = first + xp.where(is_zero, 0.0, second * ratio)
+    imag = xp.where(is_large, x.imag, -x.real)
+    rest = xp.where(is_zero, 0.0, xp.where(is_large, x.real, -x.imag) * ratio)
+    return Pair(real * scale, (imag - rest) * scale)
 
 
 def _divide(xp: Recorder, dtype: Any, x: Any, y: Any) -> Pair:
     x = _pair(x, dtype)
-    if isinstance(y, RecordedArray):
-        scale = 1.0 / y
-        return Pair(x.real * scale, x.imag * scale)
-    if not isinstance(y, Pair):
-        inverse = _pair(1 / complex(y), dtype)
-        return _multiply(xp, x, inverse)
-    if not isinstance(x.real, RecordedArray):
-        x = Pair(*[xp.full((), part, dtype=dtype) for part in x])
-    return _quotient(xp, x, y)
+    is_number = not isinstance(y, Pair | RecordedArray)
+    if is_number and y != 0 and np.isfinite(y):
+        return _multiply(xp, x, _pair(1 / y, dtype))
+    if is_number or not isinstance(x.real, RecordedArray):
+        x, y = _arrays(xp, dtype, x), _arrays(xp, dtype, _pair(y, dtype))
+    return _quotient(xp, x, y if isinstance(y, Pair) else Pair(y, xp.zeros((), dtype)))
 
 
-def _where_zero(xp: Recorder, x: Any, found: Any) -> Any:
-    """Return a zero where there is one in x: an infinity beside it would make a nan."""
-    return xp.where(x == 0.0, x, found)
+def _arrays(xp: Recorder, dtype: Any, x: Pair) -> Pair:
+    return Pair(*[xp.zeros((), dtype) + part for part in x])
+
+
+def _finite(rule: Rule) -> Rule:
+    """Return a rule that leaves infinities to NumPy, which has many cases for them."""
+
+    def checked(xp: Recorder, x: Pair) -> Pair:
+        found: Pair = rule(xp, x)
+        xp.check(xp.all(xp.isfinite(found.real) & xp.isfinite(found.imag)))
+        return found
+
+    return _on_pairs(checked)
 
 
 def _exp(xp: Recorder, x: Pair) -> Pair:
     size = xp.exp(x.real)
-    return Pair(size * xp.cos(x.imag), _where_zero(xp, x.imag, size * xp.sin(x.imag)))
+    return Pair(size * xp.cos(x.imag), size * xp.sin(x.imag))
 
 
 def _log(xp: Recorder, x: Pair) -> Pair:
-    return Pair(xp.log(xp.hypot(*x)), xp.atan2(x.imag, x.real))
+    """Return the logarithm; that of a modulus near 1 by log1p, as in C libraries."""
+    parts = xp.abs(x.real), xp.abs(x.imag)
+    m, n = xp.maximum(*parts), xp.minimum(*parts)
+    near = 0.5 * xp.log1p((m - 1.0) * (m + 1.0) + n * n)
+    size = xp.where((m > 0.5) & (m < 3.0), near, xp.log(xp.hypot(*x)))
+    return Pair(size, xp.atan2(x.imag, x.real))
 
 
 def _sqrt(xp: Recorder, x: Pair) -> Pair:
@@ -309,14 +335,14 @@ def _sinh(xp: Recorder, x: Pair) -> Pair:
 
 def _astype(xp: Recorder, dtype: Any, x: Any, target: Any, **_: Any) -> Any:
     if isinstance(x, RecordedArray):
-        return Pair(xp.astype(x, dtype), xp.zeros(x.shape, dtype=dtype))
+        return Pair(xp.astype(x, dtype), xp.zeros(x.shape, dtype))
     if np.dtype(target) not in REAL_DTYPES:
         raise UnfitError("a complex number as a real one", "complex")
     return Pair(xp.astype(x.real, dtype), xp.astype(x.imag, dtype))
 
 
 def _zeros(xp: Recorder, dtype: Any, shape: Any, *_: Any, **__: Any) -> Pair:
-    return Pair(xp.zeros(shape, dtype=dtype), xp.zeros(shape, dtype=dtype))
+    return Pair(xp.zeros(shape, dtype), xp.zeros(shape, dtype))
 
 
 def _matmul(xp: Recorder, dtype: Any, x: Any, y: Any) -> Pair:
@@ -353,13 +379,13 @@ _RULES: dict[str, Rule] = {
     "np.equal": _on_pairs(lambda xp, x, y: (x.real == y.real) & (x.imag == y.imag)),
     "np.not_equal": _on_pairs(lambda xp, x, y: (x.real != y.real) | (x.imag != y.imag)),
     "np.isfinite": _on_pairs(lambda xp, x: xp.isfinite(x.real) & xp.isfinite(x.imag)),
-    "np.exp": _on_pairs(_exp),
+    "np.exp": _finite(_exp),
     "np.log": _on_pairs(_log),
-    "np.sqrt": _on_pairs(_sqrt),
-    "np.cos": _on_pairs(_cos),
-    "np.sin": _on_pairs(_sin),
-    "np.cosh": _on_pairs(_cosh),
-    "np.sinh": _on_pairs(_sinh),
+    "np.sqrt": _finite(_sqrt),
+    "np.cos": _finite(_cos),
+    "np.sin": _finite(_sin),
+    "np.cosh": _finite(_cosh),
+    "np.sinh": _finite(_sinh),
     "np.astype": _astype,
     "np.zeros": _zeros,
     "np.matmul": _matmul,

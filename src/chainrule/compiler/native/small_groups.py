@@ -119,6 +119,8 @@ def small_function(run: list[FusionGroup], program: Program, readers: Readers, n
     subprogram = _Subprogram(run, readers).program(name)
     over = _in_place_outputs(subprogram, program)
     function = function_of(subprogram, over)
+    if function.constants:
+        raise UnfitError("arrays that are constants")
     if function.is_checked and over:  # NumPy may have to compute from the inputs again
         over = {}
         function = function_of(subprogram)
