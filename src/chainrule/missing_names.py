@@ -48,6 +48,10 @@ _INSTEAD = {
     "chainrule.optim": {
         "SparseAdam": "gradients are dense: say optim.Adam",
     },
+    "chainrule.scipy": {
+        "interpolate signal sparse ndimage cluster": "call SciPy's own where no gradient is "
+        "needed, or give it a derivative with cr.wrap",
+    },
     "chainrule.utils": {
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
     },
@@ -213,8 +217,18 @@ def missing(module: str, name: str) -> AttributeError:
     if not mend and name[:1] != "_":
         mend = _of_r(name) if module == "chainrule" else ""
         if not mend or mend is _NO_COUNTERPART:
-            mend = _close(module, name) or mend
+            mend = _elsewhere(module, name) or _close(module, name) or mend
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
+
+
+_HOMES = ("autograd", "nn", "nn.functional", "nn.utils", "optim", "utils.data", "distributions")
+
+
+def _elsewhere(module: str, name: str) -> str:
+    """Return what to say for a public name of a package below, such as `Linear`."""
+    homes = _HOMES if module == "chainrule" else ()
+    found = [home for home in homes if name in import_module(f"chainrule.{home}").__all__]
+    return f"say cr.{found[0]}.{name}" if found else ""
 
 
 def _close(module: str, name: str) -> str:

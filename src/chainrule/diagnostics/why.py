@@ -20,7 +20,7 @@ from chainrule.diagnostics import compiled_functions
 from chainrule.diagnostics.explain import cause_of
 from chainrule.diagnostics.program_text import Cut, argument, cut_of, name_of, variables
 from chainrule.diagnostics.zero_gradients import candidates, is_step, reason_of, trace
-from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
+from chainrule.errors import ArgumentTypeError, AutogradError, FreedGraphError, InPlaceError
 
 __all__ = ["Explanation", "why"]
 
@@ -88,7 +88,7 @@ was computed from it. Compute a loss with it, and call loss.backward().
             f"The function {getattr(subject, '__name__', subject)} is plain Python: each call runs "
             "its operations one by one, as NumPy calls. cr.compile makes one program of it."
         )
-    raise TypeError(
+    raise ArgumentTypeError(
         f"why() explains tensors, modules and functions, got {type(subject).__name__}: hand it the "
         "Tensor itself, not its array or number"
     )

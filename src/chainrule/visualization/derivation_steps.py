@@ -22,6 +22,7 @@ from chainrule.compiler.passes import optimize
 from chainrule.compiler.recorded_graph import evaluate
 from chainrule.errors import ArgumentError, AutogradError
 from chainrule.visualization.backward_trace import BackwardTrace, End, Step
+from chainrule.visualization.expansion import with_compiled_calls_expanded
 from chainrule.visualization.formulas_text import (
     GRADIENT,
     Formula,
@@ -97,6 +98,7 @@ def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None)
                 "tells the reason"
             )
     naming = Naming(names, own_frame(sys._getframe(1)))
+    t, x = with_compiled_calls_expanded([t, x], naming)
     recording = read([t], naming, "derivation")
     return Derivation(recording, t, x, values)
 

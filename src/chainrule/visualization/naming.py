@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.nn.modules.module import Module
@@ -58,6 +58,11 @@ class Naming:
             self._leaves.setdefault(node, (name, owner))
         else:
             self._nodes.setdefault(node, name)
+
+    def rename(self, node: Node, outputs: Sequence[Edge]) -> None:
+        """Give the name of a node to a single output that stands in its place."""
+        if node in self._nodes and len(outputs) == 1 and outputs[0] is not None:
+            self._nodes.setdefault(endpoint(outputs[0])[0], self._nodes[node])
 
     def of_leaf(self, node: AccumulateGrad) -> tuple[str, str | None]:
         """Return the name of a leaf, and the path of the module that it is a parameter of."""
