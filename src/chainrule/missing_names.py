@@ -221,13 +221,14 @@ def missing(module: str, name: str) -> AttributeError:
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
 
 
-_HOMES = ("autograd", "nn", "nn.functional", "nn.utils", "optim", "utils.data", "distributions")
+_HOMES = ("autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")
 
 
 def _elsewhere(module: str, name: str) -> str:
-    """Return what to say for a public name of a package below, such as `Linear`."""
-    homes = _HOMES if module == "chainrule" else ()
-    found = [home for home in homes if name in import_module(f"chainrule.{home}").__all__]
+    """Return what to say for a public class of a package below, such as `Linear`."""
+    if module != "chainrule" or not name[:1].isupper():  # submodules are looked up as they load
+        return ""
+    found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
     return f"say cr.{found[0]}.{name}" if found else ""
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from chainrule import pytree
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
@@ -34,6 +36,8 @@ class Naming:
         for name, value in variables.items():
             if isinstance(value, Tensor) and not name.startswith("_"):
                 self._add(name, value)
+            elif isinstance(value, np.ndarray) and not name.startswith("_"):
+                self._arrays.setdefault(id(value), (name, value))
 
     def _add(self, name: str, value: Any) -> None:
         if isinstance(value, Module):
@@ -43,6 +47,8 @@ class Naming:
             for path, parameter in value.named_parameters():
                 owner = f"{dot}{path}".rpartition(".")[0]
                 self._add_tensor(f"{dot}{path}", parameter, owner)
+            for path, buffer in value.named_buffers():
+                self._add_tensor(f"{dot}{path}", buffer, None)
         else:
             self._add_tensor(name, value, None)
 
