@@ -81,8 +81,8 @@ def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
 def _ordered(placed: list[Box], edges: Edges, above: _All, below: _All) -> Layers:
     """Return the boxes of each layer in an order with few crossings."""
     layers: Layers = [[] for _ in range(max(box.layer for box in placed) + 1)]
-    for i, box in enumerate(placed):
-        layers[box.layer].append(i)
+    for i in sorted(range(len(placed)), key=lambda i: not above[i]):  # parameters to the right
+        layers[placed[i].layer].append(i)
     for layer in layers:
         _spread(layer, [[]] * len(placed), placed)
     found = [[list(layer) for layer in layers]]
