@@ -93,8 +93,10 @@ def entered() -> str:
 
 def file_text(filename: str) -> str:
     """Return the name of a file as its author knows it: a cell of a notebook by its number."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    cell = None if shell is None else shell.compile.format_code_name(filename)
+    try:
+        cell = sys.modules["IPython"].get_ipython().compile.format_code_name(filename)
+    except (KeyError, AttributeError):  # this is no notebook
+        return filename
     return filename if cell is None else " ".join(cell)
 
 

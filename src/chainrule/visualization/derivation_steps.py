@@ -22,7 +22,6 @@ from chainrule.compiler.passes import optimize
 from chainrule.compiler.recorded_graph import evaluate
 from chainrule.errors import ArgumentError, AutogradError
 from chainrule.visualization.backward_trace import BackwardTrace, End, Step, value_of
-from chainrule.visualization.expansion import with_compiled_calls_expanded
 from chainrule.visualization.formulas_text import (
     GRADIENT,
     Formula,
@@ -32,7 +31,14 @@ from chainrule.visualization.formulas_text import (
     symbol,
 )
 from chainrule.visualization.naming import Naming
-from chainrule.visualization.recording import ALL_EXAMPLES, ONE_EXAMPLE, Recording, Vertex, read
+from chainrule.visualization.recording import (
+    ALL_EXAMPLES,
+    ONE_EXAMPLE,
+    Recording,
+    Vertex,
+    read,
+    with_compiled_calls_expanded,
+)
 
 
 def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None) -> Derivation:
