@@ -17,6 +17,7 @@ from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import scope_of
+from chainrule.compiler.expansion import expanded
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.recorded_graph import evaluate
@@ -37,7 +38,6 @@ from chainrule.visualization.recording import (
     Recording,
     Vertex,
     read,
-    with_compiled_calls_expanded,
 )
 
 
@@ -106,7 +106,9 @@ def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None)
                 "tells the reason"
             )
     naming = Naming(names, own_frame(sys._getframe(1)))
-    t, x = with_compiled_calls_expanded([t, x], naming)
+    (t, x), replaced = expanded([t, x])
+    for node, outputs in replaced.items():
+        naming.rename(node, outputs)
     recording = read([t], naming, "derivation")
     return Derivation(recording, t, x, values)
 
