@@ -74,6 +74,8 @@ def test_each_name_of_torch_for_r_leads_to_ours() -> None:
         ("nn_fractional_max_pool2d", "say cr.nn.FractionalMaxPool2d"),
         ("torch_quint8", "this name of torch for R has no counterpart"),
         ("tesnor", "did you mean 'tensor'"),
+        ("fori_loop", "write a for loop, or say cr.scan"),
+        ("custom_vjp", "say cr.autograd_function"),
         ("Function", "say cr.autograd.Function"),
         ("Linear", "say cr.nn.Linear"),
         ("Adam", "say cr.optim.Adam"),

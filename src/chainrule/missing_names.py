@@ -1,4 +1,4 @@
-"""Names of PyTorch and of torch for R that chainrule doesn't have, with what to say instead."""
+"""Names of PyTorch, torch for R and JAX that chainrule doesn't have, with what to say instead."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ _INSTEAD = {
         "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
+        # of JAX and HIPS autograd
+        "fori_loop": "write a for loop, or say cr.scan",
+        "lax": "say cr.scan, cr.while_loop and cr.cond",
+        "custom_vjp custom_jvp": "say cr.autograd_function, with rules by @f.backward and @f.jvp",
+        "make_jaxpr": "say g = cr.compile(f), and read g.source after a call",
+        "jacfwd": "say cr.func.jacfwd, or cr.jacobian",
+        "jacrev": "say cr.func.jacrev, or cr.jacobian",
+        "tree_map": "say cr.tree.map",
+        "remat": "say cr.utils.checkpoint.checkpoint(f, *args)",
+        "device_put": "say x.to(device)",
+        "pmap": "say cr.vmap, or cr.distributed for many machines",
+        "elementwise_grad grad_and_aux make_vjp": "import it from chainrule.compat.autograd",
     },
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
