@@ -85,9 +85,7 @@ def _is_of_user(traceback: TracebackType | None) -> bool:
 
 def _shown(value: Any) -> str:
     """Return an argument in few words: an array as its shape, a function as its name."""
-    if isinstance(value, Tensor | np.ndarray) and value.shape:
+    if isinstance(value, Tensor | np.ndarray):
         return f"{value.dtype} {list(value.shape)}"
-    if isinstance(value, Tensor):
-        return repr(value.detach().numpy().item())
     text = getattr(value, "__name__", "") if callable(value) else repr(value)
     return text if 0 < len(text) <= 40 else type(value).__name__

@@ -118,10 +118,7 @@ class Module(Stateful, HookDictionaries):
         if not name:
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if self._kinds.get(name) != kind and hasattr(self, name):
-            raise KeyError(
-                f"attribute {name!r} already exists in {type(self).__name__}: take another name, "
-                f"or delete it first, by del module.{name}"
-            )
+            raise KeyError(f"attribute {name!r} already exists: take another name, or delete it")
         self.__dict__[name] = value
         self._kinds[name] = kind
 
