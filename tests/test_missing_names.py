@@ -74,8 +74,13 @@ def test_each_name_of_torch_for_r_leads_to_ours() -> None:
         ("nn_fractional_max_pool2d", "say cr.nn.FractionalMaxPool2d"),
         ("torch_quint8", "this name of torch for R has no counterpart"),
         ("tesnor", "did you mean 'tensor'"),
+        ("fori_loop", "write a for loop, or say cr.scan"),
+        ("custom_vjp", "say cr.autograd_function"),
+        ("Function", "say cr.autograd.Function"),
+        ("Linear", "say cr.nn.Linear"),
+        ("Adam", "say cr.optim.Adam"),
     ],
 )
-def test_a_name_follows_from_its_prefix(name: str, mend: str) -> None:
+def test_a_name_leads_to_one_of_ours(name: str, mend: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': {mend}"):
         getattr(cr, name)

@@ -7,6 +7,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ def test_a_live_curve_in_a_notebook_replaces_its_picture(monkeypatch: pytest.Mon
 
     def display(live: Any, *, display_id: bool) -> Handle:
         assert display_id
-        shown.append(live._repr_html_()[:10])
+        shown.append(live._repr_png_()[:4])
         return Handle()
 
     notebook = types.ModuleType("IPython")
@@ -212,8 +213,29 @@ def test_a_live_curve_in_a_notebook_replaces_its_picture(monkeypatch: pytest.Mon
     with plotting.LiveCurve(every=0) as live:
         live.add(loss=2.0)
         live.add(loss=1.0)
-    assert shown == ['<img src="', b"\x89PNG", b"\x89PNG"]
+    assert shown == 3 * [b"\x89PNG"]
     assert not pyplot.get_fignums()
+
+
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="it comes with the documentation's tools")
+def test_a_notebook_shows_one_picture_and_tells_lines_by_their_cell() -> None:
+    import nbclient
+    import nbformat
+
+    cells = [
+        "import chainrule as cr",
+        "with cr.plotting.LiveCurve(every=0) as live:\n"
+        "    for epoch in range(3):\n"
+        "        live.add(loss=1 / (epoch + 1))",
+        "cr.ones(3) + cr.ones(2)",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(book, timeout=60, allow_errors=True).execute()
+    _, curve, error = [cell.outputs for cell in book.cells]
+    assert [(part.output_type, "image/png" in part.data) for part in curve] == [
+        ("display_data", True)
+    ]
+    assert error[0].evalue.endswith("(Cell In[3]:1, in <module>: cr.ones(3) + cr.ones(2))")
 
 
 # --- networks -------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +185,7 @@ def figures(found: list[Module]) -> str:
         ("files", f"{len(found)}, in {sum(module.is_package for module in found)} packages"),
         ("lines of code, without docstrings and comments", f"{round(total, -3):,}"),
         ("share of the engine (`autograd/`) and the rules (`primitives/`)", f"{share:.0%}"),
-        ("longest file", f"{_link(longest, full=True)}, {round(lines[longest], -1)} lines of code"),
+        ("longest file", f"{_link(longest)}, {round(lines[longest], -1)} lines of code"),
         ("modules that only one other module imports", str(len(single))),
         ("import circles; with imports inside functions", f"{at_import}; {ever}"),
         ("layers of imports, held by import-linter", str(layers())),
@@ -198,23 +197,15 @@ def figures(found: list[Module]) -> str:
 
 
 def where(found: list[Module]) -> str:
-    """Return the table of packages and modules with the first lines of their docstrings."""
-    rows = ["| file | contents |", "| --- | --- |"]
-    for _, group in groupby(found, key=lambda module: module.folder):
-        package, *members = sorted(group, key=lambda module: not module.is_package)
-        rows.append(f"| **{_link(package)}** | **{_text(package)}** |")
-        rows += [f"| {_link(module)} | {_text(module)} |" for module in members]
-    return "\n".join(rows) + "\n"
+    """Return the table of packages with the first lines of their docstrings."""
+    rows = [f"| {_link(module)} | {_text(module)} |" for module in found if module.is_package]
+    return "\n".join(["| package | contents |", "| --- | --- |", *rows]) + "\n"
 
 
-def _link(module: Module, *, full: bool = False) -> str:
-    inner = module.path.removeprefix("chainrule/")
-    if module.is_package:
-        target = module.folder + "/"
-        text = target.removeprefix("chainrule/") or target
-    else:
-        target, text = module.path, inner if full else inner.rpartition("/")[2]
-    return f"[`{text}`](../src/{target})"
+def _link(module: Module) -> str:
+    """Return a link to a package or file, under its path below `chainrule/`."""
+    path = f"{module.folder}/" if module.is_package else module.path
+    return f"[`{path.removeprefix('chainrule/') or path}`](../src/{path})"
 
 
 def _text(module: Module) -> str:

@@ -52,7 +52,7 @@ _LATER = {
         __name__: """
             accelerator amp array_api backends checks cuda distributed
             distributions fft func io jit linalg
-            multiprocessing nn numpy onnx optim scipy serialization signal sparse special
+            multiprocessing nn numpy onnx optim plotting scipy serialization signal sparse special
             testing transforms tree utils""",
         "chainrule.amp": "autocast",
         "chainrule.arguments": "bfloat16",

@@ -44,6 +44,8 @@ class autocast(contextlib.ContextDecorator):
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
+        if device_type not in ("cpu", "cuda"):
+            raise ArgumentError(f"autocast: expected 'cpu' or 'cuda', got {device_type!r}")
         if enabled and (device_type != "cuda" or cuda_is_available()):
             warnings.warn(
                 "autocast: operations compute in the dtype of their arguments, here as elsewhere: "

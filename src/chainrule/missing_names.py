@@ -1,4 +1,4 @@
-"""Names of PyTorch and of torch for R that chainrule doesn't have, with what to say instead."""
+"""Names of PyTorch, torch for R and JAX that chainrule doesn't have, with what to say instead."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ _INSTEAD = {
         "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
+        # of JAX and HIPS autograd
+        "fori_loop": "write a for loop, or say cr.scan",
+        "lax": "say cr.scan, cr.while_loop and cr.cond",
+        "custom_vjp custom_jvp": "say cr.autograd_function, with rules by @f.backward and @f.jvp",
+        "make_jaxpr": "say g = cr.compile(f), and read g.source after a call",
+        "jacfwd": "say cr.func.jacfwd, or cr.jacobian",
+        "jacrev": "say cr.func.jacrev, or cr.jacobian",
+        "tree_map": "say cr.tree.map",
+        "remat": "say cr.utils.checkpoint.checkpoint(f, *args)",
+        "device_put": "say x.to(device)",
+        "pmap": "say cr.vmap, or cr.distributed for many machines",
+        "elementwise_grad grad_and_aux make_vjp": "import it from chainrule.compat.autograd",
     },
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
@@ -47,6 +59,10 @@ _INSTEAD = {
     },
     "chainrule.optim": {
         "SparseAdam": "gradients are dense: say optim.Adam",
+    },
+    "chainrule.scipy": {
+        "interpolate signal sparse ndimage cluster": "call SciPy's own where no gradient is "
+        "needed, or give it a derivative with cr.wrap",
     },
     "chainrule.utils": {
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
@@ -213,8 +229,19 @@ def missing(module: str, name: str) -> AttributeError:
     if not mend and name[:1] != "_":
         mend = _of_r(name) if module == "chainrule" else ""
         if not mend or mend is _NO_COUNTERPART:
-            mend = _close(module, name) or mend
+            mend = _elsewhere(module, name) or _close(module, name) or mend
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
+
+
+_HOMES = ("autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")
+
+
+def _elsewhere(module: str, name: str) -> str:
+    """Return what to say for a public class of a package below, such as `Linear`."""
+    if module != "chainrule" or not name[:1].isupper():  # submodules are looked up as they load
+        return ""
+    found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
+    return f"say cr.{found[0]}.{name}" if found else ""
 
 
 def _close(module: str, name: str) -> str:

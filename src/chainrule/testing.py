@@ -14,6 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.checks.gradcheck import CheckSettings, check_first, check_second
 from chainrule.checks.numerical import Subject
 from chainrule.checks.report import GradcheckError, names_of
+from chainrule.errors import ArgumentError
 
 __all__ = ["assert_close", "assert_gradients"]
 
@@ -72,7 +73,9 @@ def assert_close(
     >>> assert_close(cr.tensor(1.0), cr.tensor(1.000001))
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("assert_close: rtol and atol must both be specified or both unspecified")
+        raise ArgumentError(
+            "assert_close: rtol and atol must both be specified or both unspecified"
+        )
     tolerances = None if rtol is None or atol is None else (rtol, atol)
     text = _difference(actual, expected, tolerances, equal_nan, check_dtype, "")
     if text:
@@ -184,7 +187,7 @@ def assert_gradients(
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     if order not in (1, 2) or modes not in ("reverse", "forward", "both"):
-        raise ValueError(
+        raise ArgumentError(
             'assert_gradients: order is 1 or 2, and modes is "reverse", "forward" or "both", but '
             f"got {order!r} and {modes!r}"
         )

@@ -766,3 +766,41 @@ def test_explain_remembers_nothing_for_tensors_that_are_gone():
     before = len(_causes), len(_tracked)
     del y, z
     assert (len(_causes), len(_tracked)) < before
+
+
+def test_an_example_of_vmap_and_an_argument_of_grad_are_told_apart_from_leaves():
+    texts = []
+
+    def ask(x):
+        texts.append(str(cr.why(x)))
+        return (x * x).sum()
+
+    x = cr.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    cr.vmap(ask)(x)
+    cr.grad(ask)(x.detach())
+    assert texts[0].startswith("`x` stands for each of the 2 examples of a running vmap")
+    assert texts[1].startswith("`x` belongs to a running transform")
+    assert ".grad stays None" in texts[1]
+
+
+@pytest.mark.parametrize("transform", [cr.vmap, cr.compile])
+def test_a_dead_relu_is_found_within_mapped_and_compiled_calls(transform):
+    x = cr.tensor([-1.0, -2.0], requires_grad=True)
+    loss = transform(lambda row: row.relu())(x).sum()
+    loss.backward(retain_graph=True)
+    text = cr.why(x, loss)
+    assert "It becomes zero at ReluBackward0" in text
+    assert "dead ReLU" in text
+
+
+def test_a_result_says_first_why_its_own_gradient_is_none():
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.sum().backward()
+    assert "y.retain_grad()" in cr.why(y)
+    assert "has been walked" in cr.why(y)
+
+
+def test_a_result_of_leaves_that_are_gone_says_so():
+    y = cr.tensor(1.0, requires_grad=True).exp()
+    assert "no longer exist" in cr.why(y)

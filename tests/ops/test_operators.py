@@ -259,3 +259,14 @@ def test_methods_in_place_say_what_they_take(name):
         getattr(cr.ones(2), name)("3")
     with pytest.raises(TypeError, match="got str"):
         getattr(cr.ones(2, requires_grad=True) * 1, name)("3")
+
+
+def test_none_and_tensors_of_pytorch_are_refused_with_a_mend():
+    x = cr.ones(2)
+    with pytest.raises(TypeError, match=r"'Tensor' and 'NoneType': is a return .* or is it a \.g"):
+        x * None
+    with pytest.raises(TypeError, match=r"'NoneType'.*test_operators\.py"):
+        None * x
+    other = type("Tensor", (), {"__module__": "torch"})()
+    with pytest.raises(TypeError, match=r"'Tensor' and 'torch\.Tensor': write cr\.from_dlpack"):
+        x + other

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.location import (
     expression_at,
+    file_text,
     locate,
     own_frame,
     user_frame,
@@ -190,7 +191,7 @@ def _attempt(frame: FrameType) -> tuple[str, str]:
         return text, STACK
     if name and callable(getattr(_tensor_class(), name, None)):
         return text, f"Write chainrule.{name}, which is recorded"
-    return text or f"{frame.f_code.co_filename}:{frame.f_lineno}", ""
+    return text or f"{file_text(frame.f_code.co_filename)}:{frame.f_lineno}", ""
 
 
 def _of_scipy(frame: FrameType | None, user: FrameType) -> str:

@@ -32,7 +32,7 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     ):
         raise ArgumentTypeError(
             f"the forward of {spec.name} must take ctx as its first argument: write "
-            f"def {spec.name}(ctx, ...)"
+            f"def {_name_of(spec.forward)}(ctx, ...)"
         )
     if context.name == "self" and parameters and parameters[0].name == "ctx":
         raise ArgumentTypeError(
@@ -42,7 +42,8 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     if not parameters and context.name not in _CONTEXT_NAMES:
         raise ArgumentTypeError(
             f"the forward of {spec.name} must take ctx as its first argument, and then its inputs, "
-            f"but it takes {context.name!r} alone: write def {spec.name}(ctx, {context.name})"
+            f"but it takes {context.name!r} alone: write def {_name_of(spec.forward)}(ctx, "
+            f"{context.name})"
         )
     known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     spec.argument_names = frozenset(known)
@@ -155,6 +156,11 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
+def _name_of(function: Any) -> str:
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name.strip("<>")
+
+
 class AutogradFunction:
     """A custom function: its forward, its rules, and `function`, the public wrapper."""
 
@@ -166,7 +172,7 @@ class AutogradFunction:
         name: str | None,
     ) -> None:
         self.forward = forward
-        self.name = name or getattr(forward, "__name__", type(forward).__name__).strip("<>")
+        self.name = name or _name_of(forward)
         self.backward_rule: Callable[..., Any] | None = None
         self.max_positional_grads: int | None = None  # of backward; None if unlimited
         self.once = False

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.location import user_stack_level
+from chainrule.autograd.location import file_text, user_stack_level
 
 
 def help_text(
@@ -39,7 +39,7 @@ def help_text(
 
 def _line_of(rule: Any) -> str:
     code = getattr(inspect.unwrap(rule), "__code__", None)
-    return "" if code is None else f", {code.co_filename}:{code.co_firstlineno}"
+    return "" if code is None else f", {file_text(code.co_filename)}:{code.co_firstlineno}"
 
 
 def _names_with_gradient(names: Sequence[str], backward: Any) -> set[str] | None:

@@ -91,6 +91,15 @@ def entered() -> str:
     return f"{name}(): " if name.isidentifier() and name != "function" else ""
 
 
+def file_text(filename: str) -> str:
+    """Return the name of a file as its author knows it: a cell of a notebook by its number."""
+    try:
+        cell = sys.modules["IPython"].get_ipython().compile.format_code_name(filename)
+    except (KeyError, AttributeError):  # this is no notebook
+        return filename
+    return filename if cell is None else " ".join(cell)
+
+
 class Location(NamedTuple):
     """A line of user code."""
 
@@ -98,10 +107,28 @@ class Location(NamedTuple):
     line: int
     function: str
 
+    @property
+    def source(self) -> str:
+        """The text of the line, "" if it is not known."""
+        return linecache.getline(self.filename, self.line).strip()
+
+    @property
+    def place(self) -> str:
+        """The file or the cell of a notebook, and the number of the line."""
+        return f"{file_text(self.filename)}:{self.line}"
+
+    @property
+    def short_place(self) -> str:
+        """The file without its folder, and the number of the line."""
+        return os.path.basename(self.place)
+
+    def described(self, place: str) -> str:
+        """Return the line as text, with a way to write its place."""
+        where = f"{place}, in {self.function}"
+        return f"{where}: {self.source}" if self.source else where
+
     def __str__(self) -> str:
-        source = linecache.getline(self.filename, self.line).strip()
-        where = f"{self.filename}:{self.line}, in {self.function}"
-        return f"{where}: {source}" if source else where
+        return self.described(self.place)
 
 
 def locate(code: CodeType | None, instruction: int) -> Location | None:
@@ -159,7 +186,7 @@ class Caller(NamedTuple):
         if self.function and not re.search(rf"\b{self.function}\b", text):
             text = f"{self.function}(): {text}"
         location = locate(self.code, self.instruction)
-        if location is None or f"{location.filename}:{location.line}" in text:
+        if location is None or location.place in text:
             return text
         return f"{text}{chr(10) if chr(10) in text else ' '}({location})"
 

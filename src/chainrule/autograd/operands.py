@@ -50,26 +50,43 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def check_operands(name: str, a: Any, b: Any) -> None:
-    """Raise for an operand of an arithmetic operator that is a text or a sequence.
+    """Raise for an operand of an arithmetic operator that is a text, a sequence, None or PyTorch's.
 
     Python would repeat a sequence, where the tensor can be an index, or else speak of that.
     """
     if INTERNAL[sys._getframe(2).f_code.co_filename]:
         return  # called by a function, which names itself
     for value, other in ((a, b), (b, a)):
-        if not isinstance(value, str | bytes | list | tuple) or not isinstance(other, Tensor):
+        mend = _mend_of_operand(value)
+        if not mend or not isinstance(other, Tensor):
             continue
-        if name == "multiply" and other.dtype.kind in "iub" and other._array.size == 1:
+        is_index = other.dtype.kind in "iub" and other._array.size == 1
+        if name == "multiply" and is_index and hasattr(value, "__len__"):
             continue
-        listed = isinstance(value, list | tuple)
-        mend = f"write cr.tensor({value!r})" if listed else "a tensor computes with numbers"
         raise ArgumentTypeError(
-            f"unsupported operand type(s) for {_SYMBOLS.get(name, name)}: {type(a).__name__!r} and "
-            f"{type(b).__name__!r}: {mend}"
+            f"unsupported operand type(s) for {_SYMBOLS.get(name, name)}: {_type_name(a)!r} and "
+            f"{_type_name(b)!r}: {mend}"
         )
 
 
-_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
+def _mend_of_operand(value: Any) -> str:
+    """Return what to write for an operand that no tensor computes with; "" if Python shall say."""
+    if value is None:
+        return "is a return statement missing, or is it a .grad before backward()?"
+    if isinstance(value, list | tuple):
+        return f"write cr.tensor({value!r})"
+    if isinstance(value, str | bytes):
+        return "a tensor computes with numbers"
+    is_torchs = type(value).__module__.partition(".")[0] == "torch"
+    return "write cr.from_dlpack(t) for PyTorch's tensor t" if is_torchs else ""
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return f"torch.{kind.__name__}" if kind.__module__.startswith("torch") else kind.__name__
+
+
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 
 
 def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:

@@ -31,7 +31,7 @@ from chainrule.compiler.tracing.object_kinds import is_constant
 from chainrule.compiler.tracing.varying_numbers import Place, changed_places
 from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
 from chainrule.compiler.verify.state import State
-from chainrule.errors import ArgumentError, CompileError, VerificationError
+from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, VerificationError
 from chainrule.interrupts import call_with
 
 _WARN_AT_SIGNATURES = 16
@@ -576,7 +576,7 @@ def compile(
         every = function.every if verify is None else _verified_every(verify)
         return _made(function.function, backend, every, strict=strict)
     if not callable(function):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
             "call what it returns as you would call f"
         )

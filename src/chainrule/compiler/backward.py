@@ -236,12 +236,12 @@ class CompiledNode(Node):
         return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        run, tensors = self._graph("forward mode")
+        run, tensors = self.graph("forward mode")
         return tuple(outputs_and_jvp_of(run, tensors, tangents)[1])
 
     def _differentiable_vjp(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Record a backward pass through the graph of the call."""
-        graph, tensors = self._graph("a second derivative")
+        graph, tensors = self.graph("a second derivative")
         _, grads = vjp_of(graph, tensors, {i: run.conjugate(part) for i, part in parts.items()})
         if not run.retain_graph:
             self._release()
@@ -253,11 +253,11 @@ class CompiledNode(Node):
 
     def vjp_of_nodes(self, g: Any, run: Any) -> None:
         """Go through the nodes of the call, in the place of the program: anomaly mode asks them."""
-        graph, tensors = self._graph("anomaly mode")
+        graph, tensors = self.graph("anomaly mode")
         parts = g if g.__class__ is dict else {0: g}
         vjp_of(graph, tensors, {i: make(run.conjugate(part), None) for i, part in parts.items()})
 
-    def _graph(self, purpose: str) -> tuple[Callable[[], list[Tensor]], list[Tensor]]:
+    def graph(self, purpose: str) -> tuple[Callable[[], list[Tensor]], list[Tensor]]:
         """Return what makes the graph of the call, and the tensors with gradients.
 
         It returns the results. Their elements and those of the tensors are of no account.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import statistics
 import sys
 import threading
@@ -62,11 +60,9 @@ class LineProfile:
         ]
         for row in self.rows:
             share = 100 * (row.forward + row.backward) / (self.seconds or 1.0)
-            source = linecache.getline(row.location.filename, row.location.line).rstrip()
-            where = f"{os.path.basename(row.location.filename)}:{row.location.line}"
             lines.append(
                 f"{row.forward * 1e6:10.1f} {row.backward * 1e6:10.1f} {share:6.1f}  "
-                f"{where:<18} {source.strip()}".rstrip()
+                f"{row.location.short_place:<18} {row.location.source}".rstrip()
             )
         return "\n".join(lines)
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.context import NOTHING
+from chainrule.autograd.conversions import is_differentiated
 from chainrule.autograd.function import AutogradFunction
-from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node, endpoint, made_at, reachable
-from chainrule.autograd.primitive_node import PrimitiveNode, check_saved
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at, reachable
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import write_log
 from chainrule.backend import whole
 from chainrule.compiler.api import Compiled
+from chainrule.compiler.expansion import expanded
 from chainrule.diagnostics import compiled_functions
 from chainrule.diagnostics.explain import cause_of
+from chainrule.diagnostics.failing_passes import problem_of, several, variable_of
 from chainrule.diagnostics.program_text import Cut, argument, cut_of, name_of, variables
 from chainrule.diagnostics.zero_gradients import candidates, is_step, reason_of, trace
-from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
+from chainrule.errors import ArgumentTypeError, AutogradError, FreedGraphError
+from chainrule.transforms.vmap.batched_array import BatchedArray
 
 __all__ = ["Explanation", "why"]
 
@@ -72,7 +72,8 @@ def why(subject: Any, root: Tensor | None = None) -> Explanation:
     >>> w = cr.tensor([1.0, 2.0], requires_grad=True)
     >>> print(cr.why(w))
     The .grad of `w` is None since no backward pass has come to it, and nothing that you hold here \
-was computed from it. Compute a loss with it, and call loss.backward().
+was computed from it. Compute a loss with it, and call loss.backward(); zero_grad() sets .grad to \
+None again.
     """
     if isinstance(subject, Compiled) or isinstance(getattr(subject, "__func__", None), Compiled):
         return Explanation(compiled_functions.explained(getattr(subject, "__func__", subject)))
@@ -88,7 +89,7 @@ was computed from it. Compute a loss with it, and call loss.backward().
             f"The function {getattr(subject, '__name__', subject)} is plain Python: each call runs "
             "its operations one by one, as NumPy calls. cr.compile makes one program of it."
         )
-    raise TypeError(
+    raise ArgumentTypeError(
         f"why() explains tensors, modules and functions, got {type(subject).__name__}: hand it the "
         "Tensor itself, not its array or number"
     )
@@ -105,12 +106,27 @@ def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
         return str(error)
     if not required:
         return _without_history(tensor, name)
+    if is_differentiated(tensor):
+        return (
+            f"{_start(name)} belongs to a running transform, such as grad() or jacobian(), and all "
+            "is well: its derivative is what the transform returns. Its .grad stays None."
+        )
+    if isinstance(tensor._array, BatchedArray):
+        return _of_example(tensor._array, name)
     grad = tensor._grad
     if grad is not None:
         return _of_gradient(tensor, name, grad, root)
     if not tensor.is_leaf:
         return _of_result(tensor, name, root)
     return _of_leaf(tensor, name, root)
+
+
+def _of_example(array: BatchedArray, name: str) -> str:
+    return (
+        f"{_start(name)} stands for each of the {array.level.count} examples of a running vmap, "
+        "and its history is recorded. Gradients come when vmap has returned: call backward() on "
+        "what it returns, or take grad() inside of it."
+    )
 
 
 def _called(tensor: Tensor) -> str:
@@ -203,11 +219,12 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
     if root is not None and not root.requires_grad:
         return f"{begin} and stays None: {_without_history(root, _called(root))}"
     if not roots:
-        alias = _cut_with(_call(name))
+        alias = _cut_with(variable_of(name))
         more = "" if alias is None else f" A history ends at `{alias.text}` ({alias.location})."
         return (
             f"{begin} since no backward pass has come to it, and nothing that you hold here was "
-            f"computed from it.{more} Compute a loss with it, and call loss.backward()."
+            f"computed from it.{more} Compute a loss with it, and call loss.backward(); "
+            "zero_grad() sets .grad to None again."
         )
     last = roots[-1]
     assert last is not None
@@ -225,7 +242,7 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
             "computation, without detach() or conversions; a parameter that was replaced, as by "
             "w = w - lr * w.grad, is another tensor than the one in the loss."
         )
-    problem = _problem(last, shown)
+    problem = problem_of(last, shown)
     if problem is not None and "has been walked" in problem:
         return (
             f"{begin}: {shown} depends on it and its graph has been walked, so the gradient was "
@@ -242,12 +259,8 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
         )
     return (
         f"{begin} since no backward pass has run. {_start(shown)} depends on it: call "
-        f"{_call(shown)}.backward(){_seed(last)}."
+        f"{variable_of(shown)}.backward(){_seed(last)}."
     )
-
-
-def _call(shown: str) -> str:
-    return shown.strip("`") if shown.startswith("`") else "loss"
 
 
 def _seed(tensor: Tensor) -> str:
@@ -284,7 +297,7 @@ def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
     node = tensor.grad_fn
     assert node is not None
     begin = f"{_start(name)} is the result of {made_at(node)}"
-    problem = _problem(tensor, name)
+    problem = problem_of(tensor, name)
     if root is not None and root is not tensor:
         target = endpoint(tensor._edge)[0]
         if root._edge is None or target not in reachable([endpoint(root._edge)[0]], target.seq):
@@ -294,18 +307,28 @@ def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
             f"{begin}, and its .grad is kept (retain_grad), but no backward pass has come through "
             f"it yet. {problem or f'Call backward() on what is computed from {name}.'}"
         )
-    if problem is not None and problem != _several(tensor, name):
-        return f"{begin}. {problem}"
+    own = (
+        f"Its own .grad stays None, since only leaves keep theirs: call "
+        f"{variable_of(name)}.retain_grad() before the pass if you want to see it."
+    )
+    if problem is not None and problem != several(tensor, name):
+        return f"{begin}. {own} {problem}"
+    well = f", {_leaves_of(tensor)}" if problem is None else ""
+    return f"{begin}{well}. {own}{_rebound(name, tensor)}{' ' + problem if problem else ''}"
+
+
+def _leaves_of(tensor: Tensor) -> str:
+    """Return where a backward pass from a tensor would go."""
     leaves = [n for n in reachable([endpoint(tensor._edge)[0]], 0) if type(n) is AccumulateGrad]
     kept = [leaf for n in leaves if (leaf := n.variable) is not None]
-    names = [_called(leaf) for leaf in kept[:4]]
-    reached = ", ".join(sorted({n for n in names if n[0] == "`"})) or f"{len(kept)} leaves"
-    well = f", and all is well: backward() would go to {reached}" if problem is None else ""
-    return (
-        f"{begin}{well}. Its own .grad stays None, since only leaves keep theirs: call "
-        f"{_call(name)}.retain_grad() before the pass if you want to see it."
-        f"{_rebound(name, tensor)}{' ' + problem if problem else ''}"
-    )
+    if not kept:
+        return (
+            "but the leaves that it was computed from no longer exist, and a gradient would have "
+            "nowhere to go: keep them in variables"
+        )
+    names = sorted({name for leaf in kept[:4] if (name := _called(leaf))[0] == "`"})
+    reached = ", ".join(names) or ("1 leaf" if len(kept) == 1 else f"{len(kept)} leaves")
+    return f"and all is well: backward() would go to {reached}"
 
 
 def _rebound(name: str, tensor: Tensor) -> str:
@@ -315,7 +338,7 @@ def _rebound(name: str, tensor: Tensor) -> str:
     if location is None:
         return ""
     line = str(location).partition(": ")[2]
-    own = _call(name)
+    own = variable_of(name)
     if line.startswith(f"{own} = ") and own in line.partition("=")[2].split(" requires_grad")[0]:
         return (
             f" The line rebinds {own}: if it was a parameter, update it in place under no_grad(), "
@@ -324,62 +347,6 @@ def _rebound(name: str, tensor: Tensor) -> str:
     if line.startswith(f"{own} = ") and "requires_grad=True" in line:
         return " To make a leaf of it, set requires_grad_() after the last operation on the line."
     return ""
-
-
-# --- passes that would fail -----------------------------------------------------------------------
-
-
-def _problem(tensor: Tensor, name: str) -> str | None:
-    """Return why a backward pass from a tensor would fail; None if it would not."""
-    start = endpoint(tensor._edge)[0]
-    for node in sorted(reachable([start], 0), key=lambda each: -each.seq):
-        text = _problem_of(node, name)
-        if text is not None:
-            return text
-    if tensor._array.size != 1:
-        return _several(tensor, name)
-    if tensor.dtype.kind == "c":
-        return f"backward() on {name} would fail, since it is complex: take .real, .imag or .abs()."
-    return None
-
-
-def _several(tensor: Tensor, name: str) -> str:
-    return (
-        f"backward() on {name} alone would fail, since it has {tensor._array.size} elements "
-        f"(shape {list(tensor.shape)}): reduce it first, as in {_call(name)}.sum().backward(), or "
-        "give a gradient of its shape."
-    )
-
-
-def _problem_of(node: Any, name: str) -> str | None:
-    if isinstance(node, ErrorNode):
-        return f"backward() would fail: {node.reason}"
-    if isinstance(node, FunctionNode):
-        if node.function.backward_rule is None:
-            return (
-                f"backward() would fail, since {node.function.name} has no backward "
-                f"({node.location}): give it one with @{node.function.name}.backward."
-            )
-        freed = node.ctx._saved is None
-    else:
-        freed = getattr(node, "saved", NOTHING) is None
-    if freed:
-        return (
-            f"The graph of {name} has been walked by a backward pass, which released its values: a "
-            f"second one would fail, at {made_at(node)}. Compute it anew for each pass, or pass "
-            "retain_graph=True to the first one."
-        )
-    if type(node) is PrimitiveNode and write_log.last > node.seq and node.plan.holds:
-        try:
-            check_saved(node, node.saved or ())
-        except InPlaceError as error:
-            writers = str(error).rpartition("and then written by ")[2]
-            return (
-                f"backward() would fail, since a value that {made_at(node)}, needs has been "
-                f"overwritten in place, by {writers} Compute out of place there, or write to a "
-                "clone()."
-            )
-    return None
 
 
 # --- gradients ------------------------------------------------------------------------------------
@@ -414,7 +381,7 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
     if not roots:
         return (
             f"{begin} Nothing that you hold here was computed from it, so the reason is not known: "
-            f"ask cr.why({_call(name)}, loss) while you hold the loss."
+            f"ask cr.why({variable_of(name)}, loss) while you hold the loss."
         )
     last = roots[-1]
     assert last is not None
@@ -424,7 +391,7 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
     if node not in reachable([start], node.seq):
         return f"{begin} {_start(_called(last))} was not computed from it."
     try:
-        traced = trace(last, node)
+        traced = trace(expanded([last])[0][0], node)
     except FreedGraphError:
         found = candidates(start, node)
         certain = [each for each in found if is_step(each)]
@@ -434,8 +401,8 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
         guess = f" Operations on the way that can do it: {shown}." if found else ""
         return (
             f"{begin} The graph has been released, so the values are not known.{guess} Call "
-            f"backward(retain_graph=True), or ask cr.why({_call(name)}, {_call(_called(last))}) "
-            "before the pass."
+            f"backward(retain_graph=True), or ask cr.why({variable_of(name)}, "
+            f"{variable_of(_called(last))}) before the pass."
         )
     except AutogradError as error:
         return f"{begin} Going through the graph again failed: {error}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 from chainrule.interop.binding import name_of
 from chainrule.interop.operands import arrays_of, constant, is_tracked
 from chainrule.interop.table import ANSWERS, NEW, REASONS, REASONS_OF_MODULES, RULES
@@ -28,7 +29,7 @@ def array_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if function in NEW:
         return constant(function(*arrays_of(args), **arrays_of(kwargs)))
     if function not in ANSWERS and is_tracked(args, kwargs):
-        raise TypeError(_missing(function))
+        raise ArgumentTypeError(_missing(function))
     return function(*arrays_of(args), **arrays_of(kwargs))
 
 

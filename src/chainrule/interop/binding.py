@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 from chainrule.interop.operands import is_tracked, tensors_of
 from chainrule.ops.ufuncs import argument_advice
 
@@ -59,7 +60,7 @@ class Rule:
             rest = self._convert_operands(given, rest)
         for name in self._settings:
             if given.get(name).__class__ is Tensor and is_tracked(given[name]):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"{name_of(self.function)} has no derivative rule for {name} in chainrule: "
                     f"pass {name}.item() or {name}.detach(), if no gradient is needed"
                 )
@@ -95,7 +96,7 @@ class Rule:
             elif not self._takes_more:
                 refused.add(key)
         if refused:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{name_of(self.function)} on a Tensor takes no "
                 f"{', '.join(f'{key}=' for key in sorted(refused))} (it takes "
                 f"{', '.join(self.taken())}). {argument_advice(refused)}".rstrip()

@@ -11,6 +11,7 @@ from chainrule import creation, ops
 from chainrule.arguments import cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
 from chainrule.ops.cumulative import gradient_along_axis
@@ -55,12 +56,14 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
     if len(distances) == 1 and not distances[0].ndim:
         distances *= len(axes)
     if len(distances) != len(axes):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"gradient: expected no distances, one, or one for each of the {len(axes)} axes, got "
             f"{len(distances)}"
         )
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}")
+        raise ArgumentError(
+            f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}"
+        )
     along = [gradient_along_axis(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
     return along[0] if len(along) == 1 else tuple(along)
 
@@ -86,7 +89,7 @@ def interp(
 ) -> Tensor:
     """Return the piecewise linear interpolant at `x`; the points are in order of `xp`."""
     if xp.ndim != 1 or xp.shape != fp.shape or not len(xp):
-        raise ValueError(
+        raise ArgumentError(
             "interp: expected xp and fp to be 1-d, of one length and not empty, got the shapes "
             f"{list(fp.shape)} and {list(xp.shape)}"
         )
@@ -122,7 +125,7 @@ def _interval_of(x: Tensor, xp: Tensor) -> Any:
 
 def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
     if period == 0:
-        raise ValueError("interp: period must be a non-zero value")
+        raise ArgumentError("interp: period must be a non-zero value")
     x, xp = ops.remainder(x, period), ops.remainder(xp, period)
     order = np.argsort(array_of(xp)) if is_known(xp._array) else ops.argsort(xp)
     xp, fp = xp[order], fp[order]
@@ -152,7 +155,7 @@ def correlate(a: Tensor, v: Tensor, mode: str = "valid") -> Tensor:
 def _rows(name: str, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     a, v = ops.atleast_1d(a), ops.atleast_1d(v)
     if a.ndim != 1 or v.ndim != 1 or not len(a) or not len(v):
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: expected two vectors that are not empty, got the shapes {list(a.shape)} and "
             f"{list(v.shape)}"
         )
@@ -164,7 +167,7 @@ def _correlate_rows(a: Tensor, v: Tensor, mode: str) -> Tensor:
     """Return the inner products of `v` with the windows of `a`, padded with zeros by `mode`."""
     overlap = {"valid": 0, "same": len(v) // 2, "full": len(v) - 1}
     if mode not in overlap:
-        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+        raise ArgumentError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     before = overlap[mode]
     after = len(v) - 1 - before if mode == "same" else before
     window = ((1,), ((before, after),), (1,), 1)

@@ -12,6 +12,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.interop.operands import array_of, constant, is_tracked, tensor_of, tensors_of
 from chainrule.ops.permute import reverse_dims
 
@@ -67,7 +68,9 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
     """Return the items of an iterable, numbers or tensors, as a vector."""
     items = list(itertools.islice(iter, None if count < 0 else count))
     if len(items) < count:
-        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
+        raise ArgumentError(
+            f"iterator too short: Expected {count} but iterator had only {len(items)}"
+        )
     return cast(tensor_of(items), dtype)
 
 
@@ -100,7 +103,7 @@ def linspace(
     """Return evenly spaced numbers from `start` to `stop`, which may be tensors."""
     count = operator.index(num)
     if count < 0:
-        raise ValueError(f"linspace: the number of samples can't be negative, got {num}")
+        raise ArgumentError(f"linspace: the number of samples can't be negative, got {num}")
     start, stop = ops.broadcast_tensors(start, stop)
     if (start + stop).dtype.kind not in "fc":
         start = cast(start, np.float64)
@@ -144,7 +147,7 @@ def geomspace(
     """Return a geometric sequence from `start` to `stop`, both of one sign."""
     start, stop = ops.broadcast_tensors(start, stop)
     if start.is_complex() or stop.is_complex() or bool(ops.any(start * stop <= 0)):
-        raise ValueError(
+        raise ArgumentError(
             "geomspace of tensors: start and stop have to be real, not zero and of one sign; for "
             "others, take chainrule.exp of a linspace of logarithms"
         )

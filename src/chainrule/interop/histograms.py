@@ -14,6 +14,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.interop.manipulation import ravel, take_positions
 from chainrule.interop.operands import array_of, constant, tensors_of
 
@@ -69,7 +70,7 @@ def histogramdd(
     all_bins = list(bins) if np.iterable(bins) else [bins] * count
     ranges = [None] * count if range is None else list(range)
     if len(all_bins) != count or len(ranges) != count:
-        raise ValueError(
+        raise ArgumentError(
             f"histogramdd: the points have {count} coordinates, but there are bins for "
             f"{len(all_bins)} and ranges for {len(ranges)}"
         )
@@ -95,7 +96,7 @@ def histogram2d(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the count, or the sum of weights, of each cell, and the edges of both axes."""
     if x.shape != y.shape:
-        raise ValueError("x and y must have the same length.")
+        raise ArgumentError("x and y must have the same length.")
     if np.iterable(bins) and len(list(bins)) != 2:
         bins = [bins, bins]  # the edges of both axes
     found, (first, second) = histogramdd([x, y], bins, range, density, weights)

@@ -12,6 +12,7 @@ from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
+from chainrule.errors import ArgumentError
 from chainrule.interop.manipulation import by_positions, ravel, take_positions
 from chainrule.interop.operands import array_of, arrays_of, constant, tensor_of
 
@@ -71,7 +72,7 @@ def _mask(condition: Any) -> Tensor:
 def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float = 0) -> Tensor:
     """Return, element by element, the choice of the first condition that holds."""
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise ValueError(
+        raise ArgumentError(
             f"select: expected as many conditions as choices, and at least one, got "
             f"{len(condlist)} and {len(choicelist)}"
         )
@@ -98,7 +99,7 @@ def piecewise(x: Tensor, condlist: Any, funclist: Any, *args: Any, **kw: Any) ->
     if conditions.ndim == x.ndim:
         conditions = conditions[None]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
-        raise ValueError(
+        raise ArgumentError(
             f"with {len(conditions)} condition(s), either {len(conditions)} or "
             f"{len(conditions) + 1} functions are expected"
         )
@@ -242,7 +243,7 @@ def apply_along_axis(
     rows = ops.moveaxis(arr, axis, -1)
     shape = rows.shape[:-1]
     if 0 in shape:
-        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+        raise ArgumentError("Cannot apply_along_axis when any iteration dimensions are 0")
     results = [tensor_of(func1d(rows[index], *args, **kwargs)) for index in np.ndindex(shape)]
     stacked = ops.stack(results)
     stacked = xp.reshape(stacked, (*shape, *stacked.shape[1:]))
@@ -257,6 +258,6 @@ def apply_over_axes(func: Callable[..., Any], a: Tensor, axes: Any) -> Tensor:
         made = func(a, axis)
         made = ops.expand_dims(made, axis) if made.ndim < a.ndim else made
         if made.ndim != a.ndim:
-            raise ValueError("function is not returning an array of the correct shape")
+            raise ArgumentError("function is not returning an array of the correct shape")
         a = made
     return a

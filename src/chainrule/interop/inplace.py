@@ -10,6 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 from chainrule.interop.manipulation import ravel, resize, take_positions
 from chainrule.interop.operands import array_of, arrays_of, constant, is_tracked, tensors_of
 from chainrule.ops.indexing import set_at
@@ -20,7 +21,7 @@ def _is_tensor_target(written: Any, numpys: Callable[..., Any], *others: Any) ->
     if isinstance(written, Tensor):
         return True
     if is_tracked(others):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"numpy.{numpys.__name__} into a {type(written).__name__} would lose the gradient of "
             "the written values: make a tensor of the array first, with chainrule.tensor"
         )
@@ -79,7 +80,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         return
     source = tensors_of([dst, src])[1]
     if not np.can_cast(source.dtype, dst.dtype, casting):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"Cannot cast array data from {source.dtype} to {dst.dtype} according to the rule "
             f"'{casting}'"
         )

@@ -16,7 +16,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import MissingRuleError, ShapeError
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
 from chainrule.ops.permute import reverse_dims
 from chainrule.ops.views import unfold
@@ -47,7 +47,7 @@ def reshape(a: Tensor, shape: Any, order: str = "C", copy: bool | None = None) -
         reversed_axes = xp.reshape(reverse_dims(a), sizes[::-1], copy=copy)
         return reverse_dims(reversed_axes)
     if order != "C":
-        raise ValueError(f"reshape of a Tensor: order must be 'C' or 'F', got {order!r}")
+        raise ArgumentError(f"reshape of a Tensor: order must be 'C' or 'F', got {order!r}")
     return xp.reshape(a, shape, copy=copy)
 
 
@@ -99,7 +99,7 @@ def rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     """Return a view that is rotated by right angles, from the first of two axes to the second."""
     first, second = [one_dim(axis, m.ndim) for axis in axes]
     if first == second:
-        raise ValueError("Axes must be different.")
+        raise ArgumentError(f"Axes must be different, got {axes}")
     if k % 4 == 2:
         return flip(m, (first, second))
     if k % 2:
@@ -117,7 +117,7 @@ def sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None) -> Tenso
     shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if np.iterable(axis) else (axis,)
     if len(shape) != len(axes):
-        raise ValueError(
+        raise ArgumentError(
             f"sliding_window_view: expected one length for each axis, got {len(shape)} lengths for "
             f"{len(axes)} axes"
         )
@@ -309,7 +309,7 @@ def _leaves(arrays: Any) -> Any:
         yield arrays
         return
     if not arrays:
-        raise ValueError("block: lists can't be empty")
+        raise ArgumentError("block: lists can't be empty")
     for part in arrays:
         yield from _leaves(part)
 
@@ -317,7 +317,7 @@ def _leaves(arrays: Any) -> Any:
 def _depth(arrays: Any) -> int:
     depths = {_depth(part) for part in arrays} if isinstance(arrays, list) else set()
     if len(depths) > 1:
-        raise ValueError("block: all lists must have the same depth of nesting")
+        raise ArgumentError("block: all lists must have the same depth of nesting")
     return 1 + depths.pop() if depths else 0
 
 
@@ -382,7 +382,7 @@ def triu(m: Tensor, k: int = 0) -> Tensor:
 def ix_(*args: Tensor) -> tuple[Tensor, ...]:
     """Return open-mesh indices: the index vector of each axis along that axis."""
     if any([x.ndim != 1 for x in args]):
-        raise ValueError(
+        raise ArgumentError(
             "ix_: Cross index must be 1 dimensional, got the shapes "
             f"{[list(x.shape) for x in args]}: flatten with ravel first"
         )

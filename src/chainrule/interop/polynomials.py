@@ -11,6 +11,7 @@ from chainrule import array_api as xp
 from chainrule import creation, linalg, ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interop.calculus import convolve
 from chainrule.interop.operands import array_of, constant, tensor_of
 
@@ -39,7 +40,7 @@ def _ascending(c: Tensor, x: Tensor) -> Tensor:
 def polyvalnd(pts: Sequence[Tensor], c: Tensor) -> Tensor:
     """Return the values of polynomials in several variables, at points."""
     if len({point.shape for point in pts}) > 1:
-        raise ValueError("pts are incompatible: the coordinates of points have one shape")
+        raise ArgumentError("pts are incompatible: the coordinates of points have one shape")
     result = c[(..., *(None,) * (len(pts) - c.ndim))]
     result = result[(..., *(None,) * pts[0].ndim)]
     for point in pts:
@@ -101,7 +102,7 @@ def polydiv(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def polyder(p: Tensor, m: int = 1) -> Tensor:
     """Return the m-th derivative of a polynomial."""
     if m < 0:
-        raise ValueError(f"Order of derivative must be positive (see polyint), got {m}")
+        raise ArgumentError(f"Order of derivative must be positive (see polyint), got {m}")
     for _ in range(m):
         p = p[:-1] * constant(np.arange(len(p) - 1, 0, -1))
     return p
@@ -110,11 +111,11 @@ def polyder(p: Tensor, m: int = 1) -> Tensor:
 def polyint(p: Tensor, m: int = 1, k: Any = None) -> Tensor:
     """Return the m-th antiderivative of a polynomial, with constants of integration."""
     if m < 0:
-        raise ValueError(f"Order of integral must be positive (see polyder), got {m}")
+        raise ArgumentError(f"Order of integral must be positive (see polyder), got {m}")
     constants = _row(tensor_of(0.0 if k is None else k))
     constants = ops.broadcast_to(constants, (m,)) if len(constants) == 1 else constants
     if len(constants) < m:
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+        raise ArgumentError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = floating(p)
     for step in range(m):
         divided = p / constant(np.arange(len(p), 0, -1))
@@ -128,7 +129,7 @@ def poly(seq_of_zeros: Tensor) -> Tensor:
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and len(zeros):
         zeros = linalg.eigvals(zeros)
     elif zeros.ndim != 1:
-        raise ValueError("input must be 1d or non-empty square 2d array.")
+        raise ArgumentError("input must be 1d or non-empty square 2d array.")
     zeros = floating(zeros)
     result = constant(np.ones(1, zeros.dtype))
     for zero in zeros:
@@ -146,7 +147,7 @@ def roots(p: Tensor) -> Tensor:
     """Return the zeros of a polynomial, as eigenvalues of its companion matrix."""
     p = floating(_row(p))
     if p.ndim != 1:
-        raise ValueError("Input must be a rank-1 array.")
+        raise ArgumentError("Input must be a rank-1 array.")
     nonzero = np.flatnonzero(array_of(p))
     if not len(nonzero):
         return constant(np.zeros(0))
@@ -167,7 +168,9 @@ def polyfit(
 ) -> Tensor:
     """Return the least-squares polynomial of a degree."""
     if not isinstance(deg, int | np.integer):
-        raise TypeError(f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}")
+        raise ArgumentTypeError(
+            f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}"
+        )
     x, y = floating(x), floating(y)
     matrix = creation.vander(x, int(deg) + 1)
     if w is not None:

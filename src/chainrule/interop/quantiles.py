@@ -12,7 +12,7 @@ from chainrule import ops
 from chainrule.arguments import floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError
 from chainrule.interop.operands import array_of, constant, is_tracked
 
 Array = Any
@@ -97,13 +97,13 @@ def _interpolate(lower: Tensor, upper: Tensor, fraction: Array) -> Tensor:
 
 def _check_q(name: str, q: Any, scale: float) -> Array:
     if is_tracked(q):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"numpy.{name} has no derivative rule for q in chainrule, only for a: call it with "
             "q.detach().numpy()"
         )
     q = array_of(q) / scale
     if not ((q >= 0) & (q <= 1)).all():
-        raise ValueError(f"{name}: q must be in the range [0, {scale}]")
+        raise ArgumentError(f"{name}: q must be in the range [0, {scale}], got {q * scale}")
     return q
 
 

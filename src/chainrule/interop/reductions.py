@@ -11,6 +11,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.interop.operands import array_of, constant
 
 Axis = Any
@@ -23,7 +24,7 @@ def _mask_of(a: Tensor, where: Any) -> Tensor | None:
     mask = where if isinstance(where, Tensor) else constant(array_of(where))
     mask = mask if mask.dtype == np.bool_ else cast(mask, np.bool_)
     if np.broadcast_shapes(mask.shape, a.shape) != a.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"where= must fit the shape of a, {list(a.shape)}, but has {list(mask.shape)}"
         )
     return ops.broadcast_to(mask, a.shape)
@@ -70,7 +71,7 @@ def _extreme(
     ) -> Tensor:
         if initial is None:
             if where is not None and where is not True:
-                raise ValueError(
+                raise ArgumentError(
                     f"reduction operation '{name}' does not have an identity, so to use a where "
                     "mask one has to specify 'initial'"
                 )
@@ -161,7 +162,7 @@ def root(variance: Tensor) -> Tensor:
 def correction_of(ddof: float, correction: float | None) -> float:
     """Return the correction of the degrees of freedom, from either of its names."""
     if correction is not None and ddof != 0:
-        raise ValueError(
+        raise ArgumentError(
             f"ddof and correction can't be provided simultaneously: got {ddof} and {correction}"
         )
     return ddof if correction is None else correction

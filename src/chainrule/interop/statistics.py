@@ -12,6 +12,7 @@ from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
+from chainrule.errors import ArgumentError
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant
 from chainrule.interop.reductions import correction_of, mean, root
@@ -44,7 +45,7 @@ def average(
         axes_shape = tuple([a.shape[i] for i in axes or ()])
         if axes is None or weights.shape != axes_shape:
             of_axes = ", or an axis of theirs" if axes is None else f", or {list(axes_shape)}"
-            raise ValueError(
+            raise ArgumentError(
                 f"average: expected weights of the shape of a, {list(a.shape)}{of_axes}; got "
                 f"{list(weights.shape)}"
             )
@@ -172,7 +173,7 @@ def nanstd(
 def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     """Return the observations of each variable in a row."""
     if m.ndim > 2 or (y is not None and y.ndim > 2):
-        raise ValueError("cov: m and y can have two dimensions at most")
+        raise ArgumentError("cov: m and y can have two dimensions at most")
     rows = [ops.atleast_2d(floating(cast(part, dtype))) for part in (m, y) if part is not None]
     oriented = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
     return xp.concat(oriented, axis=0)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from chainrule.errors import FormatError
+from chainrule.errors import ArgumentTypeError, FormatError
 
 FileLike = Any  # str, os.PathLike, or a binary file object
 
@@ -110,9 +110,9 @@ def _positioned(file: Any) -> BinaryIO:
 
 def _check_binary(operation: str, f: Any, method: str, mode: str) -> None:
     if isinstance(f, io.TextIOBase):
-        raise TypeError(f"{operation}: the file is open for text: say open(path, {mode!r})")
+        raise ArgumentTypeError(f"{operation}: the file is open for text: say open(path, {mode!r})")
     if not hasattr(f, method):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{operation}: f must be a path or a binary file object, got {type(f).__name__}"
         )
 

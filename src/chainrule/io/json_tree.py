@@ -15,7 +15,13 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor, is_parameter
 from chainrule.backend import CPU, device, device_of, move
-from chainrule.errors import ArgumentError, CompileError, DeviceError, FormatError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CompileError,
+    DeviceError,
+    FormatError,
+)
 from chainrule.io.placement import Placement
 from chainrule.io.safetensors import NAMES
 
@@ -58,7 +64,7 @@ class Encoder:
             return _ENCODERS[type(x)](x, path)
         if type(x) in _CONTAINERS:
             return self._container(x, path)
-        raise TypeError(_refusal(x, path))
+        raise ArgumentTypeError(_refusal(x, path))
 
     def _container(self, x: Any, path: Path) -> Any:
         if id(x) in self._inside:
@@ -80,7 +86,7 @@ class Encoder:
     def _item(self, key: Any, value: Any, path: Path) -> list[Any]:
         inner = (*path, str(key))
         if isinstance(key, Tensor):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"cr.save: the key of {_at(inner)} is a Tensor: keys must be strings, numbers or "
                 "tuples of them"
             )
@@ -107,7 +113,7 @@ class Encoder:
     def _add(self, array: Array, path: Path) -> str:
         """Return the name of an array in the file: the same for the same memory."""
         if type(array) not in (np.ndarray, np.memmap) or array.dtype.name not in _DTYPE_NAMES:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"cr.save: {_at(path)} is a {type(array).__name__} of {array.dtype}: arrays must "
                 "be NumPy's own, of numbers or booleans. A list of strings can be saved: .tolist()"
             )

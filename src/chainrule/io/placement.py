@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, cuda_is_available, device, device_of, move
-from chainrule.errors import DeviceError, FormatError
+from chainrule.errors import ArgumentTypeError, DeviceError, FormatError
 
 MapLocation = str | device | Mapping[str, Any] | Callable[[Tensor, str], Tensor | None] | None
 
@@ -29,7 +29,7 @@ class Placement:
         elif map_location is None or isinstance(map_location, Mapping) or callable(map_location):
             self._target = None
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 "cr.load: map_location must be a device, its name, a dict of names or a function, "
                 f"got {type(map_location).__name__}"
             )

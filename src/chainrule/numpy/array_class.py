@@ -15,7 +15,7 @@ from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, storage_of
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of
@@ -168,7 +168,7 @@ class ndarray(Tensor):
 
     def __iter__(self) -> Iterator[Any]:
         if not self._array.ndim:
-            raise TypeError("iteration over a 0-d array")
+            raise ArgumentTypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(len(self._array))])
 
     def __contains__(self, value: Any) -> bool:
@@ -199,7 +199,7 @@ class ndarray(Tensor):
         """Return the elements in another dtype."""
         dtype = np.dtype(dtype)
         if not np.can_cast(self.dtype, dtype, casting):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule "
                 f"{casting!r}"
             )
@@ -242,7 +242,7 @@ class ndarray(Tensor):
     def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]
         """Return another array of the same memory, in the same dtype."""
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"view() of an array that records takes its own dtype, {self.dtype}, alone: the "
                 "bits of a number have no derivative. Convert with .astype(dtype), or take "
                 ".detach().numpy().view(dtype)"
@@ -255,7 +255,7 @@ class ndarray(Tensor):
 
     def resize(self, *_: Any, **__: Any) -> NoReturn:
         """Not available: the memory of an array that records has one size."""
-        raise TypeError(
+        raise ArgumentTypeError(
             "resize() changes the memory of an array, which its history refers to: "
             "use a = np.resize(a, shape), or reshape()"
         )
@@ -500,7 +500,7 @@ def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
         key = indices if isinstance(indices, tuple) else (indices,)
         in_place(target, f"{ufunc.__name__}.at", lambda t: ops.index_put(t, key, value, True))
     elif is_tracked(target, values):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"np.{ufunc.__name__}.at has no derivative rule in chainrule; np.add.at and "
             "np.subtract.at have"
         )

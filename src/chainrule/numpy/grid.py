@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.errors import ArgumentTypeError
 from chainrule.numpy.array_class import as_ndarrays, call
 
 
@@ -58,7 +59,7 @@ class vectorize:
         signature: str | None = None,
     ) -> None:
         if signature is not None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 "chainrule.numpy.vectorize takes no signature: map a function of arrays with "
                 "chainrule.vmap, or stack its results with np.stack"
             )

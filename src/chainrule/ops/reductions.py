@@ -537,7 +537,7 @@ def _extreme(
         dim, other = None, dim
     if other is not None:
         if dim is not None or axis is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{primitive.name}: expected a dimension or another tensor, got both: compare "
                 "first, and reduce the result"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import math
 import sys
@@ -238,9 +237,6 @@ class LiveCurve:
         written = io.BytesIO()
         figure.savefig(written, format="png", dpi=110)
         return written.getvalue()
-
-    def _repr_html_(self) -> str:
-        return f'<img src="data:image/png;base64,{base64.b64encode(self._repr_png_()).decode()}">'
 
     def _draw(self, *, last: bool = False) -> None:
         self._drawn = time.monotonic()

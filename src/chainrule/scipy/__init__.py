@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from chainrule.missing_names import missing
+
 if TYPE_CHECKING:
     from chainrule.scipy import fft as fft
     from chainrule.scipy import integrate as integrate
@@ -19,5 +21,5 @@ __all__ = ["fft", "integrate", "linalg", "optimize", "spatial", "special", "stat
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing(__name__, name)
     return import_module(f"{__name__}.{name}")

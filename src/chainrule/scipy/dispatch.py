@@ -22,6 +22,7 @@ from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of, is_tracked
 from chainrule.interrupts import ERRSTATE, call_with, ignore_all
 from chainrule.numpy.array_class import as_ndarrays, in_float64
+from chainrule.scipy.error_texts import explaining
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -124,6 +125,7 @@ def either(
 ) -> Function:
     """Return the function of both, with results in the kind of the arguments."""
 
+    @explaining(name)
     def function(*args: Any, **settings: Any) -> Any:
         tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
         if not tensors:

@@ -9,6 +9,7 @@ from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
+from chainrule.autograd.location import file_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
@@ -204,4 +205,4 @@ def title_of(function: Any) -> str:
     """Return the name and the location of a function, for errors."""
     code = getattr(function, "__code__", None)
     name: str = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+    return name if code is None else f"{name} ({file_text(code.co_filename)}:{code.co_firstlineno})"

@@ -26,13 +26,16 @@ from chainrule.autograd.node import (
 from chainrule.autograd.primitive_node import HookedNode, MultiOutputNode, PrimitiveNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq, write_log
+from chainrule.backend import namespace_among
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Trace
 from chainrule.errors import AutogradError
 from chainrule.primitives.primitive import forward_of, parameters
-from chainrule.visualization.recording import Recording, Vertex, operand_names
+from chainrule.transforms.vmap.batched_array import BatchedArray
+from chainrule.transforms.vmap.interpreter import BatchBoundary
+from chainrule.visualization.recording import Recording, Vertex, array_of_all, operand_names
 
 End = tuple[Node, int]
 """An output of a node."""
@@ -67,13 +70,13 @@ class BackwardTrace:
         self.root, self.target = endpoint(root._edge), endpoint(target._edge)
         self.arrays: dict[Value, Any] = {}  # of the inputs, with their elements
         self.inputs: list[Value] = []
-        self.results: dict[End, Symbol] = {}  # of the forward pass, as far as they are known
+        self.results: dict[End, Any] = {}  # of the forward pass, as far as they are known
         self.gradients: dict[End, Value] = {}
         self.sums: dict[End, list[Part]] = {}  # of several summands
         self.forward: dict[Node, list[Op]] = {}
         self.steps: list[Step] = []
         self._names = _unique_names(recording)
-        self._constants: dict[int, Symbol] = {}
+        self._constants: dict[int, Any] = {}
         self.nodes = sorted(recording.nodes, key=lambda node: node.seq)
         self.path = _between(self.nodes, self.target[0])
         if self.root[0] not in self.path:
@@ -113,24 +116,27 @@ class BackwardTrace:
             and all(x is not None for x in operands)
         ):
             try:
-                found = self.trace.run(
-                    forward_of(node.plan.primitive, SYMBOL_XP), *operands, **(node.settings or {})
-                )
+                forward = forward_of(node.plan.primitive, namespace_among(operands))
+                found = self.trace.run(forward, *operands, **(node.settings or {}))
             except Exception:  # it depends on values: later steps take what the graph keeps
                 del self.trace.ops[begin:]
                 return
             parts = found if isinstance(found, tuple | list) else (found,)
             for index, part in enumerate(parts):
                 self.results[node, index] = part
-                part.value.hint = self.name((node, index))
+                value_of(part).hint = self.name((node, index))
+        elif isinstance(node, BatchBoundary) and operands[0] is not None:
+            moved = self.trace.run(node.jvp, (make(operands[0], None),), None)  # it is linear
+            self.results[node, 0] = moved._array
         self.forward[node] = self.trace.ops[begin:]
 
-    def _operand(self, node: Node, position: int) -> Symbol | None:
+    def _operand(self, node: Node, position: int) -> Any:
         edge = node.edges[position]
         if edge is not None:
             symbol = self.results.get(endpoint(edge))
-            if symbol is not None and symbol.value in self.arrays and write_log.last > node.seq:
-                check_unwritten(node, self.arrays[symbol.value], edge, position)
+            kept = None if symbol is None else self.arrays.get(value_of(symbol))
+            if kept is not None and write_log.last > node.seq:
+                check_unwritten(node, kept, edge, position)
             return symbol
         if isinstance(node, PrimitiveNode) and position in node.plan.origins:
             if node not in self.kept:
@@ -146,14 +152,17 @@ class BackwardTrace:
         made: Symbol = self.trace.run(Symbol, value)
         return made
 
-    def _constant(self, array: Any, hint: str) -> Symbol:
+    def _constant(self, array: Any, hint: str) -> Any:
         """Return an array that the graph keeps: a number as it is, others as an input."""
+        hint = self._constant_name(array, hint)
+        if isinstance(array, BatchedArray):
+            return BatchedArray(array.level, self._constant(array.data, hint))
         key = id(array)
         if key not in self._constants:
             if np.ndim(array) == 0:
                 self._constants[key] = self.trace.run(self.trace.symbol_of, np.asarray(array))
             else:
-                self._constants[key] = self._input(array, self._constant_name(array, hint))
+                self._constants[key] = self._input(array, hint)
         return self._constants[key]
 
     def _constant_name(self, array: Any, hint: str) -> str:
@@ -175,8 +184,9 @@ class BackwardTrace:
             if origin >= 0 and node.edges[origin] is not None:
                 end = endpoint(node.edges[origin])
             symbol = self.results.get(end) if end is not None else None
-            kept = None if symbol is None else self.arrays.get(symbol.value, value)
-            if symbol is None or symbol.dtype != value.dtype or kept is not value:
+            held = array_of_all(value)
+            kept = None if symbol is None else self.arrays.get(value_of(symbol), held)
+            if symbol is None or symbol.dtype != value.dtype or kept is not held:
                 hint = self.name(end) if end is not None else name
                 symbol = self._constant(value, hint)
                 if end is not None and self.recording.nodes[end[0]].types[end[1]] is not None:
@@ -190,23 +200,23 @@ class BackwardTrace:
         seed = Symbol(Value(root._array.shape, root._array.dtype))
         self.gradients[self.root] = seed.value
         self.seed = seed.value
-        found: dict[End, list[Symbol]] = {self.root: [seed]}
+        found: dict[End, list[Any]] = {self.root: [seed]}
         for node in reversed([n for n in self.nodes if n in self.path]):
             own = {i: found[node, i] for i in range(node.output_count) if (node, i) in found}
             totals = {}
             for index, summands in own.items():
                 total: Any = summands[0]
                 for summand in summands[1:]:
-                    total = SYMBOL_XP.add(total, summand)
+                    total = namespace_among((total, summand)).add(total, summand)
                 totals[index] = total
-                self.gradients[node, index] = total.value
+                self.gradients[node, index] = value_of(total)
             if not totals or isinstance(node, AccumulateGrad) or node is self.target[0]:
                 continue
             step = Step(node, self.recording.nodes[node])
             begin = len(self.trace.ops)
             for end, part in self._cotangents(node, totals):
                 found.setdefault(end, []).append(part)
-                step.parts.append(Part(end, part.value, ""))
+                step.parts.append(Part(end, value_of(part), ""))
             step.ops = self.trace.ops[begin:]
             step.partials = list(self._partials(node))
             self.steps.append(step)
@@ -229,22 +239,20 @@ class BackwardTrace:
     def _cotangents(self, node: Node, totals: dict[int, Any]) -> Iterator[tuple[End, Any]]:
         """Yield what the operands on the path get, by running the rule of the node on symbols."""
         wanted = [e is not None and endpoint(e)[0] in self.path for e in node.edges]
-        leaves: list[Tensor | None] = []
-        for position, edge in enumerate(node.edges):
-            if not wanted[position]:
-                leaves.append(None)
-                continue
-            shape, dtype = self._type(node, position, endpoint(edge))
-            dtype = next(iter(totals.values())).dtype if dtype is None else dtype
-            leaf = make(Symbol(Value(shape, dtype)), None)
-            leaves.append(leaf.requires_grad_())
+        total = next(iter(totals.values()))
+        leaves = [
+            make(self._blank_operand(node, position, total), None).requires_grad_()
+            if want
+            else None
+            for position, want in enumerate(wanted)
+        ]
         copy = self._copy(node, tuple([None if t is None else t._node for t in leaves]))
         outputs = []
-        for index in totals:
-            shape, dtype = self._output_type((node, index))
+        for index, total in totals.items():
+            shape, dtype = self._output_type((node, index), total)
             several = node.output_count > 1 or isinstance(node.output_edge(0), NodeOutput)
             edge = NodeOutput(copy, index) if several else copy
-            outputs.append(make(Symbol(Value(shape, dtype)), edge))
+            outputs.append(make(_blank(total, shape, dtype), edge))
         seeds = [make(total, None) for total in totals.values()]
         given = [leaf for leaf in leaves if leaf is not None]
         grads = autograd_grad(outputs, given, seeds, retain_graph=True, allow_unused=True)
@@ -253,12 +261,21 @@ class BackwardTrace:
             if grad is not None:
                 yield end, grad._array
 
-    def _output_type(self, end: End) -> Any:
+    def _blank_operand(self, node: Node, position: int, total: Any) -> Any:
+        """Return a new symbol for an operand of a node, given a cotangent of its results."""
+        if not isinstance(node, BatchBoundary):
+            shape, dtype = self._type(node, position, endpoint(node.edges[position]))
+            return _blank(total, shape, total.dtype if dtype is None else dtype)
+        shape, dim, count = total.shape, node.dim, node.level.count
+        if node.into:
+            shape = shape if dim is None else (*shape[:dim], count, *shape[dim:])
+            return _blank(total.data, shape, total.dtype)
+        shape = shape if dim is None else (*shape[:dim], *shape[dim + 1 :])
+        return BatchedArray(node.level, _blank(total, (count, *shape), total.dtype))
+
+    def _output_type(self, end: End, total: Any) -> Any:
         found = self.recording.nodes[end[0]].types[end[1]]
-        if found is None or found[1] is None:
-            total = self.gradients[end]
-            return total.shape, total.dtype
-        return found
+        return (total.shape, total.dtype) if found is None or found[1] is None else found
 
     def _type(self, node: Node, position: int, end: End) -> Any:
         metas = getattr(node, "input_meta", None)
@@ -290,6 +307,9 @@ class BackwardTrace:
             made = object.__new__(type(node))
             made.function, made.ctx, made.input_meta = node.function, node.ctx, node.input_meta
             made.outputs = node.outputs and tuple([_traced_meta(part) for part in node.outputs])
+        elif isinstance(node, BatchBoundary):
+            made = object.__new__(BatchBoundary)
+            made.level, made.dim, made.into = node.level, node.dim, node.into
         else:
             raise AutogradError(
                 f"derivation: {node.name} has no formula: it is no single operation. Take the "
@@ -305,7 +325,7 @@ class BackwardTrace:
         if not isinstance(node, PrimitiveNode) or not node.plan.primitive.scales:
             return
         primitive = node.plan.primitive
-        shape, dtype = self._output_type((node, 0))
+        shape, dtype = self._output_type((node, 0), self.gradients[node, 0])
         symbols = {n: Symbol(Value(shape, dtype, n)) for n in (*primitive.inputs, "out")}
         for position, (name, rule) in enumerate(zip(primitive.inputs, primitive.vjp, strict=True)):
             edge = node.edges[position]
@@ -322,6 +342,19 @@ class BackwardTrace:
             del self.trace.ops[begin:]
             if isinstance(found, Symbol):
                 yield name, ops, found.value
+
+
+def value_of(array: Any) -> Value:
+    """Return the value of a symbol, or of the one that holds all examples of a vmap."""
+    found: Value = array.value if isinstance(array, Symbol) else value_of(array.data)
+    return found
+
+
+def _blank(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return a new symbol, batched as another array is."""
+    if not isinstance(like, BatchedArray):
+        return Symbol(Value(shape, dtype))
+    return BatchedArray(like.level, _blank(like.data, (like.level.count, *shape), dtype))
 
 
 def _traced_meta(meta: Any) -> Any:

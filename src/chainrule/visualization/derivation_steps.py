@@ -17,11 +17,12 @@ from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import scope_of
+from chainrule.compiler.expansion import expanded
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.recorded_graph import evaluate
 from chainrule.errors import ArgumentError, AutogradError
-from chainrule.visualization.backward_trace import BackwardTrace, End, Step
+from chainrule.visualization.backward_trace import BackwardTrace, End, Step, value_of
 from chainrule.visualization.formulas_text import (
     GRADIENT,
     Formula,
@@ -31,7 +32,13 @@ from chainrule.visualization.formulas_text import (
     symbol,
 )
 from chainrule.visualization.naming import Naming
-from chainrule.visualization.recording import Recording, Vertex, read
+from chainrule.visualization.recording import (
+    ALL_EXAMPLES,
+    ONE_EXAMPLE,
+    Recording,
+    Vertex,
+    read,
+)
 
 
 def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None) -> Derivation:
@@ -59,8 +66,8 @@ def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None)
     Raises
     ------
     AutogradError
-        If `t` does not depend on `x`, or a step has no formula, such as a call of a compiled
-        function.
+        If `t` does not depend on `x`, or a step has no formula, such as the solution of an
+        equation.
     FreedGraphError
         If a backward pass has freed the graph.
     ArgumentError
@@ -69,7 +76,9 @@ def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None)
     Notes
     -----
     The formulas are not a second list of rules: the rules of the backward pass run on symbols, and
-    what they do is written down.
+    what they do is written down. Compiled functions show the operations that they were traced
+    from, loops each of their steps, and `vmap` the operations of one example; numbers are those of
+    all examples, along the first axis.
 
     Examples
     --------
@@ -97,6 +106,9 @@ def derivation(t: Tensor, x: Tensor, *, values: bool = False, names: Any = None)
                 "tells the reason"
             )
     naming = Naming(names, own_frame(sys._getframe(1)))
+    (t, x), replaced = expanded([t, x])
+    for node, outputs in replaced.items():
+        naming.rename(node, outputs)
     recording = read([t], naming, "derivation")
     return Derivation(recording, t, x, values)
 
@@ -147,7 +159,7 @@ class Derivation:
     def _forward_names(self) -> dict[Value, str]:
         traced = self._traced
         names = {value: value.hint for value in traced.inputs}
-        names.update((found.value, traced.name(end)) for end, found in traced.results.items())
+        names.update((value_of(found), traced.name(end)) for end, found in traced.results.items())
         return names
 
     def _formula(self, step: Step, value: Value) -> str:
@@ -249,7 +261,7 @@ class Derivation:
     def _number(self, vertex: Vertex) -> str:
         node = next(n for n, v in self._traced.recording.nodes.items() if v is vertex)
         found = self._traced.results.get((node, 0))
-        array = None if found is None else self._arrays.get(found.value)
+        array = None if found is None else self._arrays.get(value_of(found))
         return "not kept" if array is None else _numbers(make(np.asarray(array), None))
 
     def _repr_latex_(self) -> str:
@@ -368,5 +380,9 @@ def call_text(vertex: Vertex, operands: list[str]) -> str:
         return f"-{operands[0]}"
     if vertex.title == "square":
         return f"{operands[0]} ** 2"
+    if vertex.title == ONE_EXAMPLE:
+        return f"{operands[0]}, one example"
+    if vertex.title == ALL_EXAMPLES:
+        return f"{operands[0]}, all examples"
     settings = [vertex.settings] if vertex.settings else []
     return f"{vertex.title}({', '.join([*operands, *settings])})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -71,7 +70,7 @@ class Tree:
         if groups and vertex.kind != "leaf":
             notes.append(f"[{' > '.join(groups)}]")
         if vertex.location is not None:
-            notes.append(f"{os.path.basename(vertex.location.filename)}:{vertex.location.line}")
+            notes.append(vertex.location.short_place)
         return "  ".join(notes)
 
     def __str__(self) -> str:

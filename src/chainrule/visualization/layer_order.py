@@ -32,23 +32,6 @@ def crossings(layers: Sequence[Sequence[int]], edges: Edges) -> int:
     return count
 
 
-def depth_first(count: int, edges: Edges) -> list[int]:
-    """Return the boxes in the order in which edges lead to them, depth first."""
-    heads: list[list[int]] = [[] for _ in range(count)]
-    for tail, head in edges:
-        heads[tail].append(head)
-    seen, order = [False] * count, []
-    for start in range(count):
-        stack = [start]
-        while stack:
-            i = stack.pop()
-            if not seen[i]:
-                seen[i] = True
-                order.append(i)
-                stack += reversed(heads[i])
-    return order
-
-
 # --- libraries ------------------------------------------------------------------------------------
 
 

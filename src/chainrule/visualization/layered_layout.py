@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from itertools import pairwise
-from operator import itemgetter
 
-from chainrule.visualization.layer_order import crossings, depth_first, order_by_library
+from chainrule.visualization.layer_order import (
+    Edges,
+    Layers,
+    crossings,
+    order_by_library,
+)
 
 GAP_X, GAP_Y = 26.0, 34.0
 """Distances between boxes of a layer, and between layers."""
@@ -55,7 +60,6 @@ def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
         return 0.0, 0.0
     _assign_layers(boxes, links)
     placed, chains, segments = _with_dummies(boxes, links)
-    layers: list[list[int]] = [[] for _ in range(max(box.layer for box in placed) + 1)]
     above: list[list[_Near]] = [[] for _ in placed]
     below: list[list[_Near]] = [[] for _ in placed]
     has_input = {link.head for link in segments}
@@ -64,42 +68,41 @@ def place(boxes: list[Box], links: list[Link]) -> tuple[float, float]:
         weight = 1.0 if link.tail in has_input or placed[link.tail].end else _LEAF_WEIGHT
         above[link.head].append((link.tail, shift, weight))
         below[link.tail].append((link.head, -shift, weight))
-    edges = [(link.tail, link.head) for link in segments]
-    for i in depth_first(len(placed), edges):
-        layers[placed[i].layer].append(i)
-    for layer in layers:
-        _spread(layer, [0.0] * len(layer), placed)
-    sweeps = _SWEEPS if len(placed) < 3000 else 4
-    best = [list(layer) for layer in layers], crossings(layers, edges)
-    for _ in range(sweeps):
-        for direction, near in ((layers, above), (layers[::-1], below)):
-            for layer in direction:
-                wanted = {i: _mean(i, near, placed) for i in layer}
-                layer.sort(key=wanted.__getitem__)
-                _spread(layer, [wanted[i] for i in layer], placed)
-            found = [list(layer) for layer in layers]
-            best = min(best, (found, crossings(found, edges)), key=_LAST)
-    if best[1]:
-        ordered = order_by_library(layers, edges)
-        if ordered is not None:
-            best = min(best, (ordered, crossings(ordered, edges)), key=_LAST)
-    layers = best[0]
-    for layer in layers:
-        _spread(layer, [placed[i].x for i in layer], placed)
+    layers = _ordered(placed, [(link.tail, link.head) for link in segments], above, below)
     upper = [a or b for a, b in zip(above, below, strict=True)]
     lower = [b or a for a, b in zip(above, below, strict=True)]
     both = [a + b for a, b in zip(above, below, strict=True)]
     for near, step in [(upper, 1), (lower, -1), (upper, 1)] * 2 + [(both, 1), (both, -1)]:
-        weights = [sum(weight for _, _, weight in found) for found in near]
         for layer in layers[::step]:
-            _spread(layer, [_mean(i, near, placed) for i in layer], placed, weights)
+            _spread(layer, near, placed)
     return _finish(placed, layers, links, chains)
+
+
+def _ordered(placed: list[Box], edges: Edges, above: _All, below: _All) -> Layers:
+    """Return the boxes of each layer in an order with few crossings."""
+    layers: Layers = [[] for _ in range(max(box.layer for box in placed) + 1)]
+    for i in sorted(range(len(placed)), key=lambda i: not above[i]):  # parameters to the right
+        layers[placed[i].layer].append(i)
+    for layer in layers:
+        _spread(layer, [[]] * len(placed), placed)
+    found = [[list(layer) for layer in layers]]
+    for _ in range(_SWEEPS if len(placed) < 3000 else 4):
+        for direction, near in ((layers, above), (layers[::-1], below)):
+            for layer in direction:
+                wanted = {i: _mean(i, near, placed) for i in layer}
+                layer.sort(key=wanted.__getitem__)
+                _spread(layer, near, placed)
+            found.append([list(layer) for layer in layers])
+    counts = [crossings(each, edges) for each in found]
+    best = found[counts.index(min(counts))]
+    ordered = order_by_library(best, edges) if min(counts) else None
+    return ordered if ordered and crossings(ordered, edges) < min(counts) else best
 
 
 _Near = tuple[int, float, float]
 """A box at the other end of a link, where the centre is wanted relative to its, and the weight."""
 
-_LAST = itemgetter(-1)
+_All = list[list[_Near]]
 
 
 def _mean(i: int, near: list[list[_Near]], placed: Sequence[Box]) -> float:
@@ -111,33 +114,22 @@ def _mean(i: int, near: list[list[_Near]], placed: Sequence[Box]) -> float:
 
 def _assign_layers(boxes: list[Box], links: Sequence[Link]) -> None:
     """Layer boxes by their longest path from the top; those without inputs near their users."""
-    heads: list[list[int]] = [[] for _ in boxes]
-    missing = [0] * len(boxes)
+    tails: dict[int, list[int]] = {i: [] for i in range(len(boxes))}
+    heads: dict[int, list[int]] = {i: [] for i in range(len(boxes))}
     for link in links:
+        tails[link.head].append(link.tail)
         heads[link.tail].append(link.head)
-        missing[link.head] += 1
-    is_source = [count == 0 for count in missing]
-    ready, order = [i for i, count in enumerate(missing) if not count], []
-    first = any(box.end == "top" for box in boxes)
-    while ready:
-        i = ready.pop()
-        order.append(i)
-        if first and boxes[i].end != "top":
-            boxes[i].layer = max(boxes[i].layer, 1)
-        for j in heads[i]:
-            boxes[j].layer = max(boxes[j].layer, boxes[i].layer + 1)
-            missing[j] -= 1
-            if not missing[j]:
-                ready.append(j)
-    for i in reversed(order):
-        if is_source[i] and heads[i] and boxes[i].end != "top":
+    order = list(TopologicalSorter(tails).static_order())
+    begin = int(any(box.end == "top" for box in boxes))
+    for i in order:
+        least = 0 if boxes[i].end == "top" else begin
+        boxes[i].layer = max([least, *[boxes[j].layer + 1 for j in tails[i]]])
+    for i in order:
+        if heads[i] and not tails[i] and boxes[i].end != "top":
             boxes[i].layer = min(boxes[j].layer for j in heads[i]) - 1
-    last = max(box.layer for box in boxes)
-    ends = [box for box in boxes if box.end == "bottom"]
-    if any(box.layer == last and box.end != "bottom" for box in boxes):
-        last += 1
-    for box in ends:
-        box.layer = last
+    last = max(box.layer + (box.end != "bottom") for box in boxes)
+    for box in boxes:
+        box.layer = last if box.end == "bottom" else box.layer
 
 
 def _with_dummies(
@@ -145,39 +137,33 @@ def _with_dummies(
 ) -> tuple[list[Box], list[list[int]], list[Link]]:
     """Return boxes with a dummy for each layer that a link crosses, and links between layers."""
     placed, chains, segments = list(boxes), [], []
-    spans = sum(boxes[link.head].layer - boxes[link.tail].layer - 1 for link in links)
-    for link in links:
-        chain = []
-        if spans <= _MAX_DUMMIES:
-            for layer in range(boxes[link.tail].layer + 1, boxes[link.head].layer):
-                chain.append(len(placed))
-                placed.append(Box(2.0, 0.0, layer=layer))
-        path = [link.tail, *chain, link.head]
-        for tail, head in pairwise(path):
-            start = link.tail_offset if tail == link.tail else 0.0
-            segments.append(Link(tail, head, start, link.head_offset if head == link.head else 0.0))
+    spans = [range(boxes[link.tail].layer + 1, boxes[link.head].layer) for link in links]
+    if sum(map(len, spans)) > _MAX_DUMMIES:
+        spans = [range(0)] * len(links)
+    for link, span in zip(links, spans, strict=True):
+        chain = list(range(len(placed), len(placed) + len(span)))
+        placed += [Box(2.0, 0.0, layer=layer) for layer in span]
+        parts = [Link(a, b) for a, b in pairwise([link.tail, *chain, link.head])]
+        parts[0].tail_offset, parts[-1].head_offset = link.tail_offset, link.head_offset
+        segments += parts
         chains.append(chain)
     return placed, chains, segments
 
 
-def _spread(
-    layer: Sequence[int],
-    wanted: Sequence[float],
-    placed: Sequence[Box],
-    weights: Sequence[float] | None = None,
-) -> None:
-    """Move the boxes of a layer near to where they are wanted, in this order and apart."""
+def _spread(layer: Sequence[int], near: _All, placed: list[Box]) -> None:
+    """Move the boxes of a layer near to where links want them, in this order and apart."""
     # Of each pool: the mean of wanted positions less what stands before, its weight, its count.
     pools: list[tuple[float, float, int]] = []
     offsets: list[float] = []
     offset = before = 0.0
-    for i, position in zip(layer, wanted, strict=True):
+    for i in layer:
         box = placed[i]
         gap = GAP_X if box.height or not offsets else GAP_X / 2
         offset += (before + box.width) / 2 + gap if offsets else 0.0
         offsets.append(offset)
         before = box.width
-        pools.append((position - offset, (weights[i] if weights else 0.0) or 1e-3, 1))
+        weight = sum(weight for _, _, weight in near[i]) or 1e-3
+        pools.append((_mean(i, near, placed) - offset, weight, 1))
         while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
             (mean, weight, count), (other, heavier, more) = pools.pop(), pools.pop()
             total = weight + heavier

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -239,5 +237,4 @@ def _saving(
 def _where(location: Location | None) -> str:
     if location is None:
         return ""
-    source = linecache.getline(location.filename, location.line).strip()
-    return f"{os.path.basename(location.filename)}:{location.line}  {cut(source, 50)}"
+    return f"{location.short_place}  {cut(location.source, 50)}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from chainrule import pytree
-from chainrule.autograd.node import AccumulateGrad, Node, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.nn.modules.module import Module
@@ -34,6 +36,8 @@ class Naming:
         for name, value in variables.items():
             if isinstance(value, Tensor) and not name.startswith("_"):
                 self._add(name, value)
+            elif isinstance(value, np.ndarray) and not name.startswith("_"):
+                self._arrays.setdefault(id(value), (name, value))
 
     def _add(self, name: str, value: Any) -> None:
         if isinstance(value, Module):
@@ -43,6 +47,8 @@ class Naming:
             for path, parameter in value.named_parameters():
                 owner = f"{dot}{path}".rpartition(".")[0]
                 self._add_tensor(f"{dot}{path}", parameter, owner)
+            for path, buffer in value.named_buffers():
+                self._add_tensor(f"{dot}{path}", buffer, None)
         else:
             self._add_tensor(name, value, None)
 
@@ -58,6 +64,11 @@ class Naming:
             self._leaves.setdefault(node, (name, owner))
         else:
             self._nodes.setdefault(node, name)
+
+    def rename(self, node: Node, outputs: Sequence[Edge]) -> None:
+        """Give the name of a node to a single output that stands in its place."""
+        if node in self._nodes and len(outputs) == 1 and outputs[0] is not None:
+            self._nodes.setdefault(endpoint(outputs[0])[0], self._nodes[node])
 
     def of_leaf(self, node: AccumulateGrad) -> tuple[str, str | None]:
         """Return the name of a leaf, and the path of the module that it is a parameter of."""

@@ -21,6 +21,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import storage_of
 from chainrule.compiler.backward import CompiledNode
 from chainrule.errors import ArgumentError
+from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.interpreter import BatchBoundary
 from chainrule.visualization.naming import Naming
 from chainrule.visualization.result_types import ArrayType, infer_types
@@ -136,6 +137,7 @@ def read(outputs: Any, naming: Naming, caller: str) -> Recording:
     return Recording([*reader.others, *made], ends, reader.vertices)
 
 
+ONE_EXAMPLE, ALL_EXAMPLES = "vmap: one example", "vmap: all examples"
 PACKED = "its saved values were packed by saved_tensors_hooks or checkpoint"
 
 
@@ -258,7 +260,7 @@ class _Reader:
                 yield "constant"
 
     def _constant(self, array: Any) -> Source | str:
-        name = self.naming.of_array(array)
+        name = self.naming.of_array(array_of_all(array))
         if not name and not array.shape:
             return _number(array)
         key = id(array)
@@ -269,6 +271,11 @@ class _Reader:
             self.constants[key] = vertex
             self.others.append(vertex)
         return Source(self.constants[key], 0)
+
+
+def array_of_all(array: Any) -> Any:
+    """Return the array that holds all examples, where an array is that of one under vmap."""
+    return array_of_all(array.data) if isinstance(array, BatchedArray) else array
 
 
 def _number(array: Any) -> str:
@@ -289,7 +296,7 @@ def _title(node: Node) -> str:
     if isinstance(node, ErrorNode):
         return "unknown derivative"
     if isinstance(node, BatchBoundary):
-        return "vmap: one example" if node.into else "vmap: all examples"
+        return ONE_EXAMPLE if node.into else ALL_EXAMPLES
     return str(node.name).removesuffix("0").removesuffix("Backward")
 
 

@@ -121,7 +121,7 @@ def _from_result(node: Node, types: Types) -> None:
 
 def _from_operands(node: Node, types: Types, cache: dict[Any, list[ArrayType] | None]) -> None:
     if isinstance(node, BatchBoundary):
-        _of_one_example(node, types)
+        _across_boundary(node, types)
     if (node, 0) in types or not isinstance(node, PrimitiveNode):
         return
     primitive, operands = node.plan.primitive, operand_types(node, types)
@@ -144,13 +144,15 @@ def _from_operands(node: Node, types: Types, cache: dict[Any, list[ArrayType] | 
             types.setdefault((node, index), found)
 
 
-def _of_one_example(node: BatchBoundary, types: Types) -> None:
+def _across_boundary(node: BatchBoundary, types: Types) -> None:
     found = types.get(endpoint(node.edges[0]))
-    if found is None or (node.dim is not None and not node.into):
+    if found is None:
         return
     shape, dtype = found
-    if node.dim is not None:
+    if node.dim is not None and node.into:
         shape = (*shape[: node.dim], *shape[node.dim + 1 :])
+    elif node.dim is not None:
+        shape = (*shape[: node.dim], node.level.count, *shape[node.dim :])
     types.setdefault((node, 0), (shape, dtype))
 
 

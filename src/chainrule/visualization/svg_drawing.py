@@ -99,7 +99,7 @@ def tooltip(vertex: Vertex, copies: int = 1) -> str:
         lines.append(f"one of {copies}: the other repetitions do the same")
     lines += vertex.notes
     if vertex.location is not None:
-        lines.append(str(vertex.location))
+        lines.append(vertex.location.described(vertex.location.short_place))
     return "\n".join(lines)
 
 

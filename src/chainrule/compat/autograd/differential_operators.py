@@ -14,6 +14,7 @@ from chainrule.compat.autograd.core import make_vjp as _make_vjp
 from chainrule.compat.autograd.extend import vspace
 from chainrule.compat.autograd.tracer import conjugate, isbox
 from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
+from chainrule.errors import ArgumentTypeError
 from chainrule.transforms import jacobian as _jacobian
 
 __all__ = [
@@ -48,7 +49,7 @@ def _value_and_grad(title: str, fun: Callable[[Any], Any], x: Any) -> tuple[Any,
     vjp, value = _make_vjp(fun, x)
     space = vspace(value)
     if space.size != 1:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{title} only applies to real scalar-output functions, but {get_name(fun)} returned "
             f"{space}. Try jacobian, elementwise_grad or holomorphic_grad."
         )
@@ -102,7 +103,7 @@ def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """
     vjp, value = _make_vjp(fun, x)
     if vspace(value).iscomplex:
-        raise TypeError("Elementwise_grad only applies to real-output functions.")
+        raise ArgumentTypeError("Elementwise_grad only applies to real-output functions.")
     return vjp(vspace(value).ones())
 
 

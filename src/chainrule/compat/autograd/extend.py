@@ -10,6 +10,7 @@ from typing import Any
 from chainrule.compat.autograd.tracer import Box, notrace_primitive, primitive, rules_of
 from chainrule.compat.autograd.util import subval
 from chainrule.compat.autograd.vector_space import VSpace, vspace
+from chainrule.errors import ArgumentTypeError
 
 __all__ = [
     "Box",
@@ -138,7 +139,7 @@ def _by_argnum(
     name = rules_of(fun).name
     for rule in given:
         if not (rule is None or callable(rule) or (kind == "JVP" and rule == "same")):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"Bad {kind} {rule!r} for {name!r}: expected a function, or None for zeros"
             )
     return dict(zip(count() if argnums is None else argnums, given, strict=False))

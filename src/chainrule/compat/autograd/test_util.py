@@ -9,6 +9,7 @@ from typing import Any
 from chainrule.compat.autograd.core import make_jvp, make_vjp, vspace
 from chainrule.compat.autograd.tracer import getval
 from chainrule.compat.autograd.wrap_util import get_name, unary_to_nary
+from chainrule.errors import ArgumentError
 
 __all__ = [
     "check_equivalent",
@@ -113,7 +114,7 @@ def check_grads(
     """
     modes = ["fwd", "rev"] if modes is None else modes
     if unknown := set(modes) - {"fwd", "rev"}:
-        raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {sorted(unknown)}")
+        raise ArgumentError(f"check_grads: modes are 'fwd' and 'rev', got {sorted(unknown)}")
     checks = {"fwd": (check_jvp, _jvp_of), "rev": (check_vjp, _vjp_of)}
     for mode in ("fwd", "rev"):
         if mode not in modes:

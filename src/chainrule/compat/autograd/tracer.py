@@ -15,7 +15,7 @@ from chainrule.autograd.conversions import RUNNING, Running
 from chainrule.autograd.location import user_stack_level
 from chainrule.compat.autograd.call_trace import Node as Node
 from chainrule.compat.autograd.call_trace import trace as trace
-from chainrule.errors import MissingRuleError
+from chainrule.errors import ArgumentTypeError, MissingRuleError
 from chainrule.foreign import ForeignCall, is_box, number_of
 from chainrule.interrupts import call_with
 from chainrule.numpy import ndarray
@@ -43,7 +43,7 @@ class Box(metaclass=_BoxType):
 def check_array_type(value_type: type) -> None:
     """Raise if the objects of a class can't be differentiated by."""
     if not issubclass(value_type, np.ndarray | np.generic | float | complex):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"objects of {value_type.__name__} can't be differentiated by: gradients are arrays, "
             "and dicts, lists, tuples and dataclasses of them. Make it a dataclass of arrays"
         )
@@ -160,7 +160,7 @@ def _refuse_boxes(name: str, kwargs: dict[str, Any]) -> None:
         return
     for path, leaf in pytree.leaves(kwargs):
         if isbox(leaf):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{name}: the keyword argument {path.strip('[]')} is differentiated, and rules are "
                 "given for positional arguments: pass it by position"
             )

@@ -12,6 +12,7 @@ from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.compat.autograd.tracer import check_array_type, conjugate, getval
+from chainrule.errors import ArgumentTypeError
 
 __all__ = ["VSpace", "vspace"]
 
@@ -34,7 +35,7 @@ class VSpace:
         found = [leaf for _, leaf in pytree.leaves(self._example)]
         for leaf in found:
             if not isinstance(leaf, _VALUES):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"Can't find vector space for value {leaf} of type {type(leaf)}: expected "
                     "arrays, floats or complex numbers, or containers of them"
                 )

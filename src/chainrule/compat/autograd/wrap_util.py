@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from chainrule.compat.autograd.util import subvals
+from chainrule.errors import ArgumentTypeError
 
 __all__ = ["get_name", "unary_to_nary", "wraps"]
 
@@ -41,7 +42,7 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
         fun: Callable[..., Any], argnum: int | Sequence[int] = 0, *settings: Any, **named: Any
     ) -> Callable[..., Any]:
         if not isinstance(argnum, int | tuple | list):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{get_name(unary_operator)}: argnum is a position, or a tuple or list of "
                 f"positions, got {argnum!r}. For arguments by name, take chainrule.grad"
             )

@@ -53,7 +53,14 @@ class CELU(FunctionLayer):
 
 
 class ELU(FunctionLayer):
-    """x where it is positive, else α (exp(x) - 1): see `nn.functional.elu`."""
+    """x where it is positive, else α (exp(x) - 1): see `nn.functional.elu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.ELU()(cr.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     function = F.elu
     alpha: float = 1.0
@@ -61,7 +68,14 @@ class ELU(FunctionLayer):
 
 
 class GELU(FunctionLayer):
-    """x Φ(x), exactly or by its approximation with tanh: see `nn.functional.gelu`."""
+    """x Φ(x), exactly or by its approximation with tanh: see `nn.functional.gelu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.GELU()(cr.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     function = F.gelu
     approximate: str = "none"
@@ -111,7 +125,14 @@ class Hardtanh(FunctionLayer):
 
 
 class LeakyReLU(FunctionLayer):
-    """x where it is positive, else negative_slope · x: see `nn.functional.leaky_relu`."""
+    """x where it is positive, else negative_slope · x: see `nn.functional.leaky_relu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.LeakyReLU(0.1)(cr.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     function = F.leaky_relu
     negative_slope: float = 0.01
@@ -125,7 +146,14 @@ class LogSigmoid(FunctionLayer):
 
 
 class LogSoftmax(FunctionLayer):
-    """log softmax along one dimension: see `nn.functional.log_softmax`."""
+    """log softmax along one dimension: see `nn.functional.log_softmax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.LogSoftmax(dim=-1)(cr.tensor([[0.0, 0.0, 2.0]]))
+    tensor([[-2.2395, -2.2395, -0.2395]])
+    """
 
     function = F.log_softmax
     dim: int | None = None
@@ -139,7 +167,14 @@ class Mish(FunctionLayer):
 
 
 class ReLU(FunctionLayer):
-    """max(0, x): see `nn.functional.relu`."""
+    """max(0, x): see `nn.functional.relu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.ReLU()(cr.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     function = F.relu
     inplace: bool = False
@@ -160,20 +195,41 @@ class SELU(FunctionLayer):
 
 
 class SiLU(FunctionLayer):
-    """x sigmoid(x), also called swish: see `nn.functional.silu`."""
+    """x sigmoid(x), also called swish: see `nn.functional.silu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.SiLU()(cr.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     function = F.silu
     inplace: bool = False
 
 
 class Sigmoid(FunctionLayer):
-    """1 / (1 + exp(-x)): see `nn.functional.sigmoid`."""
+    """1 / (1 + exp(-x)): see `nn.functional.sigmoid`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Sigmoid()(cr.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
     function = F.sigmoid
 
 
 class Softmax(FunctionLayer):
-    """exp(x) / Σ exp(x) along one dimension: see `nn.functional.softmax`."""
+    """exp(x) / Σ exp(x) along one dimension: see `nn.functional.softmax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Softmax(dim=-1)(cr.tensor([[0.0, 0.0, 2.0]]))
+    tensor([[0.1065, 0.1065, 0.7870]])
+    """
 
     function = F.softmax
     dim: int | None = None
@@ -187,7 +243,14 @@ class Softmin(FunctionLayer):
 
 
 class Softplus(FunctionLayer):
-    """log(1 + exp(βx)) / β: see `nn.functional.softplus`."""
+    """log(1 + exp(βx)) / β: see `nn.functional.softplus`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Softplus()(cr.tensor([0.0, 2.0]))
+    tensor([0.6931, 2.1269])
+    """
 
     function = F.softplus
     beta: float = 1.0
@@ -212,7 +275,14 @@ class Softsign(FunctionLayer):
 
 
 class Tanh(FunctionLayer):
-    """The hyperbolic tangent: see `nn.functional.tanh`."""
+    """The hyperbolic tangent: see `nn.functional.tanh`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Tanh()(cr.tensor([0.0, 2.0]))
+    tensor([0.0000, 0.9640])
+    """
 
     function = F.tanh
 
@@ -269,6 +339,12 @@ class PReLU(Module):
         Initial value.
     device, dtype
         Of the parameter.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.PReLU()(cr.tensor([-1.0, 2.0])).tolist()
+    [-0.25, 2.0]
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any, TypeVar, overload
 
 from chainrule.autograd.tensor import Tensor, is_parameter
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, OutOfBoundsError
 from chainrule.nn.modules.members import MODULE
 from chainrule.nn.modules.module import Module
 from chainrule.nn.parameter import Parameter
@@ -41,7 +41,7 @@ class _Sequence(Module):
         """Return the name of the module at a position, which may count from the end."""
         number, count = index(position), len(self)
         if not -count <= number < count:
-            raise IndexError(f"index {number} is out of range: there are {count} modules")
+            raise OutOfBoundsError(f"index {number} is out of range: there are {count} modules")
         return self._names[number]
 
     @overload
@@ -304,7 +304,7 @@ class ParameterList(Module):
     def _name(self, position: Any) -> str:
         number, count = index(position), self._size
         if not -count <= number < count:
-            raise IndexError(f"index {number} is out of range: there are {count} entries")
+            raise OutOfBoundsError(f"index {number} is out of range: there are {count} entries")
         return str(number % count)
 
     def __getitem__(self, idx: Any) -> Any:

@@ -177,7 +177,14 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """A convolution of sequences, of shape (n, c, l) or (c, l): see `nn.functional.conv1d`."""
+    """A convolution of sequences, of shape (n, c, l) or (c, l): see `nn.functional.conv1d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Conv1d(3, 4, kernel_size=3, padding=1)(cr.rand(8, 3, 10)).shape
+    (8, 4, 10)
+    """
 
     convolve, ndim = F.conv1d, 1
 
@@ -199,7 +206,14 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """A convolution of volumes, of shape (n, c, d, h, w): see `nn.functional.conv3d`."""
+    """A convolution of volumes, of shape (n, c, d, h, w): see `nn.functional.conv3d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Conv3d(1, 2, kernel_size=3)(cr.rand(8, 1, 5, 6, 7)).shape
+    (8, 2, 3, 4, 5)
+    """
 
     convolve, ndim = F.conv3d, 3
 
@@ -283,7 +297,14 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """A transposed convolution of images: see `nn.functional.conv_transpose2d`."""
+    """A transposed convolution of images: see `nn.functional.conv_transpose2d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.ConvTranspose2d(4, 3, kernel_size=2, stride=2)(cr.rand(8, 4, 5, 5)).shape
+    (8, 3, 10, 10)
+    """
 
     convolve, ndim = F.conv_transpose2d, 2
 

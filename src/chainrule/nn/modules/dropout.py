@@ -42,7 +42,15 @@ class _Dropout(FunctionLayer):
 
 
 class Dropout(_Dropout):
-    """Zero each element with probability p, and scale the rest: see `nn.functional.dropout`."""
+    """Zero each element with probability p, and scale the rest: see `nn.functional.dropout`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> layer = cr.nn.Dropout(0.5).eval()  # in evaluation mode, inputs stay as they are
+    >>> layer(cr.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     function = F.dropout
     p: float = 0.5

@@ -181,6 +181,12 @@ class EmbeddingBag(_Table):
     Attributes
     ----------
     weight : Parameter, shape (num_embeddings, embedding_dim)
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.EmbeddingBag(10, 3)(cr.tensor([[1, 2], [4, 9]])).shape
+    (2, 3)
     """
 
     def __init__(

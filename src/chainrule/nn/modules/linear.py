@@ -22,7 +22,14 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """A layer that returns its input; its own arguments are ignored."""
+    """A layer that returns its input; its own arguments are ignored.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Identity()(cr.ones(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -174,6 +181,12 @@ class Bilinear(Module):
         Whether there is a bias.
     device, dtype
         Of the parameters.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Bilinear(3, 4, 2)(cr.rand(8, 3), cr.rand(8, 4)).shape
+    (8, 2)
     """
 
     def __init__(

@@ -91,7 +91,14 @@ class _WeightedLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """Binary cross-entropy of probabilities: see `nn.functional.binary_cross_entropy`."""
+    """Binary cross-entropy of probabilities: see `nn.functional.binary_cross_entropy`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.BCELoss()(cr.tensor([0.5, 0.9]), cr.tensor([0.0, 1.0]))
+    tensor(0.3993)
+    """
 
     function = F.binary_cross_entropy
     weight: Tensor | None = None
@@ -101,7 +108,14 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross-entropy of logits: see `nn.functional.binary_cross_entropy_with_logits`."""
+    """Binary cross-entropy of logits: see `nn.functional.binary_cross_entropy_with_logits`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.BCEWithLogitsLoss()(cr.tensor([0.0, 2.0]), cr.tensor([0.0, 1.0]))
+    tensor(0.4100)
+    """
 
     function = F.binary_cross_entropy_with_logits
     weight: Tensor | None = None
@@ -125,7 +139,15 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """Cross-entropy of logits with classes or probabilities: see `nn.functional.cross_entropy`."""
+    """Cross-entropy of logits with classes or probabilities: see `nn.functional.cross_entropy`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> logits = cr.tensor([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> cr.nn.CrossEntropyLoss()(logits, cr.tensor([0, 2]))
+    tensor(0.8955)
+    """
 
     function = F.cross_entropy
     weight: Tensor | None = None
@@ -159,7 +181,14 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic loss, which is linear above δ: see `nn.functional.huber_loss`."""
+    """Quadratic loss, which is linear above δ: see `nn.functional.huber_loss`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.HuberLoss()(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
 
     function = F.huber_loss
     reduction: str = "mean"
@@ -167,7 +196,15 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence from log-probabilities: see `nn.functional.kl_div`."""
+    """Kullback-Leibler divergence from log-probabilities: see `nn.functional.kl_div`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> log_probs = cr.tensor([[0.5, 0.5]]).log()
+    >>> cr.nn.KLDivLoss(reduction="batchmean")(log_probs, cr.tensor([[0.25, 0.75]]))
+    tensor(0.1308)
+    """
 
     function = F.kl_div
     size_average: bool | None = None
@@ -177,7 +214,14 @@ class KLDivLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """Absolute error: see `nn.functional.l1_loss`."""
+    """Absolute error: see `nn.functional.l1_loss`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.L1Loss()(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
 
     function = F.l1_loss
     size_average: bool | None = None
@@ -186,7 +230,14 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """Squared error: see `nn.functional.mse_loss`."""
+    """Squared error: see `nn.functional.mse_loss`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.MSELoss()(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     function = F.mse_loss
     size_average: bool | None = None
@@ -239,7 +290,15 @@ class MultiMarginLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """Negative log-likelihood of classes, from log-probabilities: see `nn.functional.nll_loss`."""
+    """Negative log-likelihood of classes, from log-probabilities: see `nn.functional.nll_loss`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> log_probs = cr.tensor([[0.5, 0.25, 0.25]]).log()
+    >>> cr.nn.NLLLoss()(log_probs, cr.tensor([0]))
+    tensor(0.6931)
+    """
 
     function = F.nll_loss
     weight: Tensor | None = None
@@ -262,7 +321,14 @@ class PoissonNLLLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Absolute error, which is quadratic below β: see `nn.functional.smooth_l1_loss`."""
+    """Absolute error, which is quadratic below β: see `nn.functional.smooth_l1_loss`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.SmoothL1Loss()(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
 
     function = F.smooth_l1_loss
     size_average: bool | None = None

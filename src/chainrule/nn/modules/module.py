@@ -10,7 +10,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, dtype_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.node import RemovableHandle
 from chainrule.autograd.tensor import Tensor, is_parameter
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interrupts import call_then
 from chainrule.nn.modules.hooks import GLOBAL_HOOKS, HookDictionaries, Hooks, call_with_hooks
 from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
@@ -118,7 +118,7 @@ class Module(Stateful, HookDictionaries):
         if not name:
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if self._kinds.get(name) != kind and hasattr(self, name):
-            raise KeyError(f"attribute {name!r} already exists")
+            raise KeyError(f"attribute {name!r} already exists: take another name, or delete it")
         self.__dict__[name] = value
         self._kinds[name] = kind
 
@@ -130,7 +130,7 @@ class Module(Stateful, HookDictionaries):
                 "(nn.Parameter or None required)"
             )
         if param is not None and not param.is_leaf:
-            raise ValueError(
+            raise ArgumentError(
                 f"Cannot assign non-leaf Tensor to parameter {name!r}. Model parameters must be "
                 "created explicitly: compute it in forward() instead"
             )
@@ -284,13 +284,13 @@ class Module(Stateful, HookDictionaries):
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Replace the module of a dotted name; unless `strict`, its last part may be new."""
         if not target:
-            raise ValueError("Cannot set the submodule without a target name!")
+            raise ArgumentError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if strict:
             owner.get_submodule(name)
         if not isinstance(module, Module):
-            raise ValueError(f"{module!r} is not an nn.Module")
+            raise ArgumentError(f"{module!r} is not an nn.Module")
         setattr(owner, name, module)
 
     def _get(self, target: str, kinds: tuple[str, ...], title: str) -> Any:
@@ -316,7 +316,7 @@ class Module(Stateful, HookDictionaries):
     def train(self: M, mode: bool = True) -> M:
         """Put this module and all below it into training mode, or out of it; return it."""
         if not isinstance(mode, bool):
-            raise ValueError(f"training mode is expected to be boolean, got {mode!r}")
+            raise ArgumentError(f"training mode is expected to be boolean, got {mode!r}")
         self.training = mode
         for child in self.children():
             child.train(mode)

@@ -203,7 +203,14 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images: inputs of shape (n, c, h, w)."""
+    """Batch normalisation of images: inputs of shape (n, c, h, w).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.BatchNorm2d(3)(cr.rand(8, 3, 5, 5)).shape
+    (8, 3, 5, 5)
+    """
 
     _dimensions = (4,)
 
@@ -495,6 +502,12 @@ class GroupNorm(_Affine):
         Of the parameters.
     bias : bool, default True
         Whether there is a bias, if `affine`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.GroupNorm(2, 4)(cr.rand(8, 4, 5, 5)).shape
+    (8, 4, 5, 5)
     """
 
     def __init__(
@@ -547,6 +560,12 @@ class LayerNorm(_Affine):
         Whether there is a bias, if `elementwise_affine`.
     device, dtype
         Of the parameters.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.LayerNorm(3)(cr.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[-1.2247,  0.0000,  1.2247]], grad_fn=<AddBackward0>)
     """
 
     def __init__(
@@ -593,6 +612,12 @@ class RMSNorm(_Affine):
         Whether there is a weight.
     device, dtype
         Of the weight.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.RMSNorm(2)(cr.tensor([[3.0, 4.0]]))
+    tensor([[0.8485, 1.1314]], grad_fn=<MulBackward0>)
     """
 
     def __init__(

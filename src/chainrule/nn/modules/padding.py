@@ -89,7 +89,14 @@ class ZeroPad1d(_ZeroPad):
 
 
 class ZeroPad2d(_ZeroPad):
-    """Zeros around the last two dimensions."""
+    """Zeros around the last two dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.ZeroPad2d(1)(cr.rand(8, 3, 5, 5)).shape
+    (8, 3, 7, 7)
+    """
 
     ndim = 2
 

@@ -52,7 +52,14 @@ class _Pool(FunctionLayer):
 
 
 class MaxPool1d(_Pool):
-    """The maximum of each window of sequences: see `nn.functional.max_pool1d`."""
+    """The maximum of each window of sequences: see `nn.functional.max_pool1d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.MaxPool1d(2)(cr.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
+    tensor([[[3., 2.]]])
+    """
 
     function = F.max_pool1d
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
@@ -65,7 +72,15 @@ class MaxPool1d(_Pool):
 
 
 class MaxPool2d(_Pool):
-    """The maximum of each window of images: see `nn.functional.max_pool2d`."""
+    """The maximum of each window of images: see `nn.functional.max_pool2d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.MaxPool2d(2)(cr.arange(16.0).reshape(1, 1, 4, 4))
+    tensor([[[[ 5.,  7.],
+              [13., 15.]]]])
+    """
 
     function = F.max_pool2d
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
@@ -104,7 +119,15 @@ class AvgPool1d(_Pool):
 
 
 class AvgPool2d(_Pool):
-    """The mean of each window of images: see `nn.functional.avg_pool2d`."""
+    """The mean of each window of images: see `nn.functional.avg_pool2d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.AvgPool2d(2)(cr.arange(16.0).reshape(1, 1, 4, 4))
+    tensor([[[[ 2.5000,  4.5000],
+              [10.5000, 12.5000]]]])
+    """
 
     function = F.avg_pool2d
     _shown = ("kernel_size", "stride", "padding")
@@ -185,7 +208,14 @@ class AdaptiveMaxPool2d(FunctionLayer):
 
 
 class AdaptiveAvgPool2d(FunctionLayer):
-    """Means in an output of given size: see `nn.functional.adaptive_avg_pool2d`."""
+    """Means in an output of given size: see `nn.functional.adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.AdaptiveAvgPool2d(1)(cr.rand(8, 3, 5, 7)).shape
+    (8, 3, 1, 1)
+    """
 
     function = F.adaptive_avg_pool2d
     output_size: Any

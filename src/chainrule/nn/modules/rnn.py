@@ -408,6 +408,13 @@ class GRU(RNNBase):
     -----
     K. Cho et al., Learning phrase representations using RNN encoder-decoder, 2014, with the reset
     gate after the product, as in PyTorch and cuDNN. The gates are in the order reset, update, new.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> output, last = cr.nn.GRU(3, 4)(cr.rand(10, 8, 3))  # ten steps of eight examples
+    >>> output.shape, last.shape
+    ((10, 8, 4), (1, 8, 4))
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -506,6 +513,12 @@ class RNNCell(RNNCellBase):
         The function.
     device, dtype
         Of the parameters.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.RNNCell(3, 4)(cr.rand(8, 3)).shape
+    (8, 4)
     """
 
     _mode = "RNN_TANH"
@@ -533,12 +546,27 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`: ``h, c = cell(x, (h, c))``."""
+    """One step of `LSTM`: ``h, c = cell(x, (h, c))``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> hidden, cell = cr.nn.LSTMCell(3, 4)(cr.rand(8, 3))
+    >>> hidden.shape, cell.shape
+    ((8, 4), (8, 4))
+    """
 
     _mode = "LSTM"
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`."""
+    """One step of `GRU`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.GRUCell(3, 4)(cr.rand(8, 3)).shape
+    (8, 4)
+    """
 
     _mode = "GRU"

@@ -29,7 +29,14 @@ Sizes = int | Sequence[int]
 
 
 class Flatten(FunctionLayer):
-    """Join consecutive dimensions, all but the first by default."""
+    """Join consecutive dimensions, all but the first by default.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Flatten()(cr.rand(8, 3, 5, 5)).shape
+    (8, 75)
+    """
 
     function = ops.flatten
     start_dim: int = 1
@@ -37,7 +44,14 @@ class Flatten(FunctionLayer):
 
 
 class Unflatten(FunctionLayer):
-    """Split one dimension into several."""
+    """Split one dimension into several.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Unflatten(1, (3, 5))(cr.rand(8, 15)).shape
+    (8, 3, 5)
+    """
 
     function = ops.unflatten
     dim: int
@@ -70,7 +84,14 @@ class Unfold(FunctionLayer):
 
 
 class PixelShuffle(FunctionLayer):
-    """Turn channels into pixels of a larger image: see `nn.functional.pixel_shuffle`."""
+    """Turn channels into pixels of a larger image: see `nn.functional.pixel_shuffle`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.PixelShuffle(2)(cr.rand(8, 12, 5, 5)).shape
+    (8, 3, 10, 10)
+    """
 
     function = F.pixel_shuffle
     upscale_factor: int
@@ -91,7 +112,14 @@ class ChannelShuffle(FunctionLayer):
 
 
 class Upsample(FunctionLayer):
-    """Resize by interpolation, to a size or by a factor: see `nn.functional.interpolate`."""
+    """Resize by interpolation, to a size or by a factor: see `nn.functional.interpolate`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.Upsample(scale_factor=2, mode="nearest")(cr.rand(8, 3, 5, 5)).shape
+    (8, 3, 10, 10)
+    """
 
     function = F.interpolate
     size: Any = None
@@ -127,7 +155,14 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class CosineSimilarity(FunctionLayer):
-    """The cosine of the angle of pairs: see `nn.functional.cosine_similarity`."""
+    """The cosine of the angle of pairs: see `nn.functional.cosine_similarity`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.CosineSimilarity(dim=-1)(cr.tensor([1.0, 0.0]), cr.tensor([1.0, 1.0]))
+    tensor(0.7071)
+    """
 
     function = F.cosine_similarity
     _shown = ()

@@ -523,6 +523,13 @@ class Transformer(Module):
         Are used instead.
     layer_norm_eps, batch_first, norm_first, bias, device, dtype
         As for `TransformerEncoderLayer`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> net = cr.nn.Transformer(16, nhead=2, num_encoder_layers=1, num_decoder_layers=1)
+    >>> net(cr.rand(10, 8, 16), cr.rand(6, 8, 16)).shape
+    (6, 8, 16)
     """
 
     def __init__(

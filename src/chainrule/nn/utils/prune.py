@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import ones_like, zeros
-from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError
 from chainrule.linalg import norm
 from chainrule.nn.modules.hooks import take_pre_hook
 from chainrule.nn.modules.module import Module
@@ -270,7 +270,7 @@ class _Amount(BasePruningMethod):
                 f"of shape {list(t.shape)} with {t.ndim} dims"
             )
         if not -t.ndim <= dim < t.ndim:
-            raise IndexError(f"Invalid index {dim} for tensor of size {list(t.shape)}")
+            raise OutOfBoundsError(f"Invalid index {dim} for tensor of size {list(t.shape)}")
 
 
 class Identity(BasePruningMethod):

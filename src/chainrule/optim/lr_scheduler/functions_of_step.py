@@ -95,7 +95,21 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(FactorSchedule):
-    """The rate times `gamma` after every `step_size` steps."""
+    """The rate times `gamma` after every `step_size` steps.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.1, 0.01, 0.01]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -111,7 +125,21 @@ class StepLR(FactorSchedule):
 
 
 class MultiStepLR(FactorSchedule):
-    """The rate times `gamma` at each of the steps `milestones`."""
+    """The rate times `gamma` at each of the steps `milestones`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.01, 0.01, 0.001]
+    """
 
     def __init__(
         self,
@@ -133,7 +161,21 @@ class MultiStepLR(FactorSchedule):
 
 
 class ConstantLR(FactorSchedule):
-    """The rate times `factor` for the first `total_iters` steps."""
+    """The rate times `factor` for the first `total_iters` steps.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.05, 0.05, 0.1, 0.1]
+    """
 
     def __init__(
         self,
@@ -160,7 +202,21 @@ class ConstantLR(FactorSchedule):
 
 
 class LinearLR(FactorSchedule):
-    """The rate times a factor from `start_factor` to `end_factor`, linear over `total_iters`."""
+    """The rate times a factor from `start_factor` to `end_factor`, linear over `total_iters`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.025, 0.05, 0.075, 0.1]
+    """
 
     def __init__(
         self,
@@ -198,7 +254,21 @@ class LinearLR(FactorSchedule):
 
 
 class ExponentialLR(FactorSchedule):
-    """The rate times `gamma` in every step."""
+    """The rate times `gamma` in every step.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.05, 0.025, 0.0125]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -212,7 +282,21 @@ class ExponentialLR(FactorSchedule):
 
 
 class PolynomialLR(FactorSchedule):
-    """The rate times (1 - step / total_iters)^power, and 0 from step `total_iters`."""
+    """The rate times (1 - step / total_iters)^power, and 0 from step `total_iters`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=3)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.0667, 0.0333, 0.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -244,6 +328,19 @@ class CosineAnnealingLR(LRScheduler):
     ----------
     .. [1] I. Loshchilov, F. Hutter, SGDR: Stochastic gradient descent with warm
        restarts, ICLR 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=3)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.075, 0.025, 0.0]
     """
 
     def __init__(
@@ -279,6 +376,19 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     The first takes `T_0` steps. `step` may be called with a fraction of an epoch.
     The method is that of I. Loshchilov, F. Hutter, SGDR, ICLR 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> optimizer = cr.optim.SGD([cr.ones(2, requires_grad=True)], lr=0.1)
+    >>> scheduler = cr.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+    ...     scheduler.step()
+    >>> rates
+    [0.1, 0.05, 0.1, 0.05]
     """
 
     def __init__(

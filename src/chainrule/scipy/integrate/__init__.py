@@ -16,17 +16,18 @@ from __future__ import annotations
 
 from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table
+from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.integrate import initial_value, quadrature, sums
 
 _TABLE = Table("scipy.integrate", SCIPY)
 for _name in ("trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"):
     _TABLE.function(_name, "linear")(getattr(sums, _name))
 # Their integrands may return tensors even if no argument is one.
-_TABLE.objects = {
-    name: getattr(quadrature, name)
-    for name in ("fixed_quad", "quad", "quad_vec", "nquad", "dblquad", "tplquad")
-}
-_TABLE.objects |= {name: getattr(initial_value, name) for name in initial_value.__all__}
+_SOLVERS = (
+    *(quadrature.fixed_quad, quadrature.quad, quadrature.quad_vec, quadrature.nquad),
+    *(quadrature.dblquad, quadrature.tplquad, initial_value.solve_ivp, initial_value.odeint),
+)
+_TABLE.objects = {f.__name__: explaining(f"scipy.integrate.{f.__name__}")(f) for f in _SOLVERS}
 _TABLE.refused = {
     "solve_bvp": "write the equations of collocation as the residual of cr.scipy.optimize.root"
 }

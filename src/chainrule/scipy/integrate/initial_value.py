@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.implicit.implicit_node import solution
 from chainrule.implicit.inverse import DenseInverse
 from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
@@ -23,6 +23,8 @@ from chainrule.scipy.integrate.steps import Segment, Step, Trajectory, with_valu
 __all__ = ["odeint", "solve_ivp"]
 
 Function = Callable[..., Any]
+
+_METHODS = ("RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA")
 
 
 class _Problem:
@@ -168,6 +170,8 @@ def solve_ivp(
     -0.73576
     """
     problem = _Problem("solve_ivp", fun, y0, args, t_span, t_eval)
+    if isinstance(method, str) and method not in _METHODS:
+        raise ArgumentError(f"solve_ivp: method is one of {', '.join(_METHODS)}, got {method!r}")
     known = getattr(scipy_integrate, method) if isinstance(method, str) else method
     single = callable(events)
     listed = None if events is None else [events] if single else [*events]

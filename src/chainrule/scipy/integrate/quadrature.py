@@ -24,7 +24,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.backend.extensions import SCIPY, LazyModule
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.interrupts import errstate
 from chainrule.numpy.array_class import are_known
@@ -54,7 +54,7 @@ def fixed_quad(func: Function, a: Any, b: Any, args: Any = (), n: int = 5) -> tu
     function of otherwise. It can be compiled and mapped.
     """
     if not has_tensors(a, b) and np.isinf([a, b]).any():
-        raise ValueError("Gaussian quadrature is only available for finite limits.")
+        raise ArgumentError("Gaussian quadrature is only available for finite limits.")
     nodes, weights = np.polynomial.legendre.leggauss(n)
     points = (b - a) * (nodes + 1) / 2.0 + a
     return (b - a) / 2.0 * np.sum(weights * func(points, *args), axis=-1), None

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.scipy.operands import floats
 
 # --- samples, with their axis last ----------------------------------------------------------------
@@ -142,7 +142,7 @@ def cumulative_simpson(
 def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     """Return the integral of 2ᵏ + 1 samples at equal steps, by Richardson extrapolation."""
     if show:
-        raise TypeError("romb of tensors takes no show: leave it out")
+        raise ArgumentTypeError("romb of tensors takes no show: leave it out")
     y, dx = floats("romb", y, dx)
     y = ops.movedim(y, axis, -1)
     intervals = y.shape[-1] - 1

@@ -15,7 +15,13 @@ from chainrule import linalg, ops
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, is_known
 from chainrule.creation import zeros
-from chainrule.errors import ArgumentError, LinAlgError, MissingRuleError, ShapeError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    LinAlgError,
+    MissingRuleError,
+    ShapeError,
+)
 from chainrule.interop.operands import array_of
 from chainrule.linalg.arguments import apply_lapack
 from chainrule.primitives import decompositions
@@ -327,7 +333,7 @@ def eigh_tridiagonal(
         )
     diagonal, beside = operands("eigh_tridiagonal", d, e, finite=check_finite)
     if diagonal.is_complex():
-        raise TypeError("scipy.linalg.eigh_tridiagonal: only real arrays are supported")
+        raise ArgumentTypeError("scipy.linalg.eigh_tridiagonal: only real arrays are supported")
     if diagonal.shape[-1] != beside.shape[-1] + 1:
         raise ShapeError(
             f"scipy.linalg.eigh_tridiagonal: d of length {diagonal.shape[-1]} must have one more "

@@ -16,6 +16,7 @@ from chainrule.implicit.inverse import inverse_maker
 from chainrule.implicit.solutions import differentiable, numbers_of, without_history
 from chainrule.interop.operands import arrays_of
 from chainrule.ops import cat, where
+from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.bounds import (
     BoundVectors,
     Constraint,
@@ -46,6 +47,7 @@ WITH_PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 WITH_HESSIAN = {"dogleg", "trust-exact"}
 
 
+@explaining("scipy.optimize.minimize")
 def minimize(
     fun: Callable[..., Any],
     x0: Any,

@@ -14,6 +14,7 @@ from chainrule.implicit.inverse import inverse_maker
 from chainrule.implicit.solutions import check_count, differentiable, numbers_of, without_history
 from chainrule.implicit.vectors import vector_of
 from chainrule.interop.operands import arrays_of
+from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.unknowns import (
     OPTIMIZE,
     Unknowns,
@@ -69,6 +70,7 @@ class _System:
         return unknowns.result(value) if found is unknowns.layout.tree else found
 
 
+@explaining("scipy.optimize.root")
 def root(
     fun: Callable[..., Any],
     x0: Any,
@@ -179,6 +181,7 @@ def _matrix(given: Any, unknowns: Unknowns) -> Any:
     return found.reshape(unknowns.size, unknowns.size)
 
 
+@explaining("scipy.optimize.root_scalar")
 def root_scalar(
     f: Callable[..., Any],
     args: Any = (),
@@ -323,6 +326,7 @@ def _with(function: Callable[..., Any], args: Any) -> Callable[[Any], Any]:
     return lambda x: function(x, *args)
 
 
+@explaining("scipy.optimize.fixed_point")
 def fixed_point(
     func: Callable[..., Any],
     x0: Any,

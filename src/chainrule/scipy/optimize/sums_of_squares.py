@@ -15,6 +15,7 @@ from chainrule.implicit.solutions import differentiable, numbers_of, without_his
 from chainrule.implicit.vectors import vector_of
 from chainrule.interop.operands import arrays_of
 from chainrule.ops import arctan, log1p, sqrt, where
+from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.bounds import (
     BoundVectors,
     bounds_of_ends,
@@ -45,6 +46,7 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
 """The functions ρ(z) of squared residuals under SciPy's names."""
 
 
+@explaining("scipy.optimize.least_squares")
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,

@@ -25,7 +25,7 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.backend.extensions import SCIPY, LazyModule
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
 from chainrule.linalg import inv
 from chainrule.scipy.dispatch import Table
@@ -251,7 +251,7 @@ def _metric_of(name: str, metric: Any, sets: list[Tensor], settings: dict[str, A
     """Return a metric of the last axis with its settings, or None if SciPy has to compute it."""
     out = settings.pop("out", None)
     if out is not None:
-        raise TypeError(f"{name} of tensors takes no out: use the result")
+        raise ArgumentTypeError(f"{name} of tensors takes no out: use the result")
     metric = _name_of(metric)
     if callable(metric):
         return lambda u, v: metric(u, v, **settings)
@@ -271,7 +271,9 @@ def _metric_of(name: str, metric: Any, sets: list[Tensor], settings: dict[str, A
         covariance = ops.matmul(centred.T, centred) / (every.shape[0] - 1)
         given["VI"] = inv(covariance)
     if label == "euclidean" and set(given) - {"w"}:
-        raise TypeError(f"{name}: the metric euclidean takes w, got {', '.join(sorted(given))}")
+        raise ArgumentTypeError(
+            f"{name}: the metric euclidean takes w, got {', '.join(sorted(given))}"
+        )
     return lambda u, v: function(u, v, **given)
 
 

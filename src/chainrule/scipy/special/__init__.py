@@ -21,6 +21,7 @@ from chainrule import special as tensor_functions
 from chainrule.arguments import tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import numpy_xp
+from chainrule.errors import ArgumentTypeError
 from chainrule.operation import SCIPY_UFUNCS
 from chainrule.ops.arithmetic import add, multiply, subtract
 from chainrule.ops.comparison import isfinite
@@ -84,7 +85,7 @@ def _logsumexp(
 ) -> Tensor:
     """Return log Σ b exp(a) along axes: all of them by default."""
     if return_sign:
-        raise TypeError(
+        raise ArgumentTypeError(
             "scipy.special.logsumexp of tensors takes no return_sign: sum b * exp(a - max(a)), and "
             "take its sign and the logarithm of its absolute value"
         )

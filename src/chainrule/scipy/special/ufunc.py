@@ -21,7 +21,7 @@ from chainrule.autograd.namespace import TensorNamespace
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import numpy_xp, promoted
-from chainrule.errors import AutogradError, DTypeError
+from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError
 from chainrule.operation import SCIPY_UFUNCS, operation
 from chainrule.primitives.primitive import Primitive, Rule, is_complex, parameters
 from chainrule.primitives.shaping import broadcast_to
@@ -300,11 +300,11 @@ def _docstring(declared: Ufunc) -> str:
 def _refuse_call(declared: Ufunc, operands: tuple[Any, ...], settings: dict[str, Any]) -> NoReturn:
     signature = f"{declared.name}({', '.join(declared.inputs)})"
     if settings:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"scipy.special.{signature} of tensors takes no {', '.join(sorted(settings))}: "
             "leave it out, and convert or choose in the result"
         )
-    raise TypeError(
+    raise ArgumentTypeError(
         f"scipy.special.{signature}: expected {len(declared.inputs)} arguments, got {len(operands)}"
     )
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.operands import floats
@@ -257,7 +257,7 @@ class Distribution:
         if len(args) > len(names) or wrong or missing:
             problem = f"got {len(args)} positional ones" if len(args) > len(names) else ""
             problem = problem or (f"got {wrong[0]!r}" if wrong else f"{missing[0]!r} is missing")
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{self.name}: expected the parameters ({', '.join(names)}), each once: {problem}"
             )
         return [found[name] if name in found else _DEFAULTS[name] for name in names]

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.ratios import sp
 from chainrule.scipy.stats.samples import checked, kept, kurtosis, skew, with_axis_last
@@ -64,6 +64,12 @@ def _constant(like: Tensor, value: Any) -> Tensor:
 # --- p-values -------------------------------------------------------------------------------------
 
 
+def _unknown_alternative(alternative: Any) -> ArgumentError:
+    return ArgumentError(
+        f"`alternative` must be 'less', 'greater', or 'two-sided', got {alternative!r}"
+    )
+
+
 def _student_pvalue(t: Any, df: Any, alternative: str) -> Any:
     if alternative == "less":
         return sp.stdtr(df, t)
@@ -71,7 +77,7 @@ def _student_pvalue(t: Any, df: Any, alternative: str) -> Any:
         return sp.stdtr(df, -t)
     if alternative == "two-sided":
         return 2 * sp.stdtr(df, -ops.abs(t))
-    raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
+    raise _unknown_alternative(alternative)
 
 
 def _of_student(t: Any, df: Any, alternative: str, keep: Callable[[Any], Any]) -> Any:
@@ -96,7 +102,7 @@ def ttest_1samp(
     x, popmean = floats("ttest_1samp", a, popmean)
     if popmean.ndim and axis is not None and popmean.ndim == x.ndim:
         if popmean.shape[axis] != 1:
-            raise ValueError("`popmean.shape[axis]` must equal 1.")
+            raise ArgumentError("`popmean.shape[axis]` must equal 1.")
         popmean = ops.squeeze(popmean, axis)
     values = with_axis_last(checked("ttest_1samp", x, nan_policy), axis)
     count = values.shape[-1]
@@ -200,7 +206,7 @@ def pearsonr(
         "less": lambda: tail(-r),
     }
     if alternative not in tails:
-        raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
+        raise _unknown_alternative(alternative)
     return SignificanceResult(r, tails[alternative]())
 
 
@@ -216,7 +222,7 @@ def linregress(
         raise ArgumentError("linregress of tensors takes neither nan_policy nor keepdims")
     mean_x, mean_y, xx, xy, yy = _of_pairs("linregress", x, y, axis)
     if holds_somewhere((xx == 0)._array):
-        raise ValueError("Cannot calculate a linear regression if all x values are identical")
+        raise ArgumentError("Cannot calculate a linear regression if all x values are identical")
     count = with_axis_last(floats("linregress", x, y)[0], axis).shape[-1]
     flat = yy == 0
     r = ops.clamp(xy / ops.sqrt(xx * ops.where(flat, 1.0, yy)), -1.0, 1.0)
@@ -241,7 +247,7 @@ def linregress(
 
 def _groups(name: str, samples: Any, axis: Axis, nan_policy: str) -> tuple[Any, list[Any]]:
     if len(samples) < 2:
-        raise TypeError(f"{name}: expected at least two samples, got {len(samples)}")
+        raise ArgumentTypeError(f"{name}: expected at least two samples, got {len(samples)}")
     found = floats(name, *samples)
     return found[0], [with_axis_last(checked(name, x, nan_policy), axis) for x in found]
 
@@ -324,7 +330,7 @@ def power_divergence(
     """Return the divergence of observed from expected frequencies, and its p-value."""
     power = 1.0 if lambda_ is None else _POWERS.get(lambda_, lambda_)
     if isinstance(power, str):
-        raise ValueError(f"invalid string for lambda_: {power!r}. Valid strings are "
+        raise ArgumentError(f"invalid string for lambda_: {power!r}. Valid strings are "
                          f"{', '.join(map(repr, _POWERS))}")  # fmt: skip
     given = [f_obs] if f_exp is None else [f_obs, f_exp]
     like, *rest = ops.broadcast_tensors(*floats("power_divergence", *given))
@@ -334,7 +340,7 @@ def power_divergence(
         sums = [ops.sum(x.detach(), dim=-1) for x in (observed, expected)]
         least = ops.minimum(sums[0], sums[1])
         if sum_check and holds_somewhere((ops.abs(sums[0] - sums[1]) > 1.5e-8 * least)._array):
-            raise ValueError(
+            raise ArgumentError(
                 "For each axis slice, the sum of the observed frequencies must agree with the sum "
                 "of the expected frequencies to a relative tolerance of 1.5e-08: scale f_exp by "
                 "f_obs.sum() / f_exp.sum()"

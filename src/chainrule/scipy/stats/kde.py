@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.operands import arrays_of
 from chainrule.linalg import cholesky, solve_triangular
 from chainrule.scipy.dispatch import call_ours, has_tensors, refused
@@ -54,7 +54,7 @@ class GaussianKDE:
             self.of_scipy(bw_method)  # raises what SciPy raises
         count = self._points(dataset, weights)[0].shape[1]
         if count < 2:
-            raise ValueError("`dataset` input should have multiple elements.")
+            raise ArgumentError("`dataset` input should have multiple elements.")
 
     def of_scipy(self, bw_method: Any = None) -> Any:
         """Return SciPy's estimate, without derivatives."""
@@ -131,7 +131,9 @@ class GaussianKDE:
         if isinstance(method, str) and method == "silverman":
             return (neff * (dim + 2.0) / 4.0) ** (-1.0 / (dim + 4))
         if isinstance(method, str):
-            raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar or a callable.")
+            raise ArgumentError(
+                "`bw_method` should be 'scott', 'silverman', a scalar or a callable."
+            )
         return method
 
     def _kernel(self, data: Tensor, w: Any, method: Any) -> tuple[Any, Any]:
@@ -166,7 +168,7 @@ class GaussianKDE:
     def _box(self, low: Any, high: Any, dataset: Any, weights: Any, method: Any) -> Any:
         data, w = self._points(dataset, weights)
         if data.shape[0] != 1:
-            raise ValueError("integrate_box_1d() only handles 1D pdfs")
+            raise ArgumentError("integrate_box_1d() only handles 1D pdfs")
         w, factor = self._kernel(data, w, method)
         low, high, _ = floats("gaussian_kde", low, high, data)
         ends = [sp.ndtr((end - data[0]) / factor[0, 0]) for end in (low, high)]

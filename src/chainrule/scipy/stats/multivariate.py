@@ -250,9 +250,9 @@ def _check_proportions(x: Tensor) -> None:
     if not isinstance(values, np.ndarray):
         return
     if (values < 0).any() or (values > 1).any():
-        raise ValueError("Each entry in 'x' must be between zero and one.")
+        raise ArgumentError("Each entry in 'x' must be between zero and one.")
     if (np.abs(values.sum(0) - 1.0) > 1e-9 + 10 * np.finfo(values.dtype).eps).any():
-        raise ValueError(
+        raise ArgumentError(
             "The input vector 'x' must lie within the normal simplex, but np.sum(x, 0) isn't 1"
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import many_dims
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.ratios import sp
@@ -45,7 +45,7 @@ def kept(found: Any, x: Tensor, axis: Axis, keepdims: bool) -> Any:
 def checked(name: str, x: Tensor, nan_policy: str) -> Tensor:
     """Return a sample; raise for NaN if that is asked for, and if NaN are to be left out."""
     if nan_policy == "raise" and np.isnan(arrays_of(x)).any():
-        raise ValueError("The input contains nan values")
+        raise ArgumentError("The input contains nan values")
     if nan_policy not in ("propagate", "raise"):
         raise ArgumentError(
             f"{name} of tensors takes nan_policy 'propagate' or 'raise', got {nan_policy!r}: leave "
@@ -124,7 +124,7 @@ def trim_mean(
     count = values.shape[-1]
     cut = int(proportiontocut * count)
     if count and 2 * cut >= count:
-        raise ValueError("Proportion too big.")
+        raise ArgumentError("Proportion too big.")
     ordered = ops.sort(values, dim=-1)[0][..., cut : count - cut]
     return kept(ops.mean(ordered, dim=-1), x, axis, keepdims)
 
@@ -152,7 +152,7 @@ def moment(
         ]
         return ops.stack(several)
     if order != int(order):
-        raise ValueError("All elements of `order` must be integral.")
+        raise ArgumentError("All elements of `order` must be integral.")
     if order == 0:
         return kept(1 + 0 * ops.mean(values, dim=-1), x, axis, keepdims)
     if order == 1 and center is None:
@@ -267,7 +267,7 @@ def entropy(
     """
     given = [pk] if qk is None else [pk, qk]
     if base is not None and not isinstance(base, Tensor) and base <= 0:
-        raise ValueError("`base` must be a positive number or `None`.")
+        raise ArgumentError("`base` must be a positive number or `None`.")
     x, *rest = ops.broadcast_tensors(*floats("entropy", *given))
     p = with_axis_last(checked("entropy", x, nan_policy), axis)
     p = p / ops.sum(p, dim=-1, keepdim=True)
@@ -331,7 +331,7 @@ def energy_distance(
 def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
     """Return Box and Cox's transformation (xᵝ - 1)/β for a given power `lmbda`."""
     if lmbda is None:
-        raise TypeError(
+        raise ArgumentTypeError(
             "boxcox of tensors needs lmbda: the best one is a maximum of boxcox_llf(lmbda, x). "
             "scipy.stats.boxcox(x.detach().numpy()) returns it"
         )
@@ -361,7 +361,7 @@ def _yeo_johnson(x: Any, lmb: Any) -> Any:
 def yeojohnson(x: Any, lmbda: Any = None) -> Any:
     """Return Yeo and Johnson's transformation for a given power `lmbda`."""
     if lmbda is None:
-        raise TypeError(
+        raise ArgumentTypeError(
             "yeojohnson of tensors needs lmbda: the best one is a maximum of "
             "yeojohnson_llf(lmbda, x). scipy.stats.yeojohnson(x.detach().numpy()) returns it"
         )
@@ -392,12 +392,12 @@ def differential_entropy(
     n = y.shape[-1]
     m = window_length if window_length is not None else math.floor(math.sqrt(n) + 0.5)
     if not 2 <= 2 * m < n:
-        raise ValueError(f"Window length ({m}) must be positive and less than half the sample "
+        raise ArgumentError(f"Window length ({m}) must be positive and less than half the sample "
                          f"size ({n}).")  # fmt: skip
     if method == "auto":
         method = "van es" if n <= 10 else "ebrahimi" if n <= 1000 else "vasicek"
     if method not in ("vasicek", "van es", "ebrahimi", "correa"):
-        raise ValueError(f"`method` must be one of 'auto', 'vasicek', 'van es', got {method!r}")
+        raise ArgumentError(f"`method` must be one of 'auto', 'vasicek', 'van es', got {method!r}")
     ordered = ops.sort(y, dim=-1)[0]
     found = _ESTIMATES[method](ordered, m, n)
     return kept(found if base is None else found / math.log(base), x, axis, keepdims)

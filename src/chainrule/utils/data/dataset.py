@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.random import randperm
 
 T = TypeVar("T", covariant=True)
@@ -234,7 +234,7 @@ class ChainDataset(IterableDataset[T]):
     def __iter__(self) -> Iterator[T]:
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise TypeError(
+                raise ArgumentTypeError(
                     "ChainDataset only supports IterableDataset, but got "
                     f"{type(dataset).__name__}: say ConcatDataset"
                 )

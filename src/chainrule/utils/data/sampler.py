@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from chainrule.creation import tensor
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.random import multinomial, randint, randperm
 
 T = TypeVar("T", covariant=True)
@@ -75,7 +75,9 @@ class RandomSampler(Sampler[int]):
         generator: Any = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got {replacement!r}")
+            raise ArgumentTypeError(
+                f"replacement should be a boolean value, but got {replacement!r}"
+            )
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
         if not isinstance(self.num_samples, int) or self.num_samples < (num_samples is not None):
@@ -157,7 +159,9 @@ class WeightedRandomSampler(Sampler[int]):
                 f"num_samples should be a positive integer value, but got {num_samples}"
             )
         if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got {replacement!r}")
+            raise ArgumentTypeError(
+                f"replacement should be a boolean value, but got {replacement!r}"
+            )
         self.weights = tensor(weights, dtype="float64")
         if self.weights.ndim != 1:
             raise ArgumentError(
@@ -206,7 +210,7 @@ class BatchSampler(Sampler[list[int]]):
                 f"batch_size should be a positive integer value, but got {batch_size}"
             )
         if not isinstance(drop_last, bool):
-            raise TypeError(f"drop_last should be a boolean value, but got {drop_last!r}")
+            raise ArgumentTypeError(f"drop_last should be a boolean value, but got {drop_last!r}")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[int]]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import tensor
+from chainrule.errors import ArgumentTypeError
 from chainrule.kernels.threads import set_num_threads
 from chainrule.ops import stack
 from chainrule.random import manual_seed
@@ -63,7 +64,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return stack(list(batch))
     if isinstance(first, np.ndarray | np.generic):
         if first.dtype.kind in "OSU":
-            raise TypeError(_REFUSED.format(f"an array of dtype {first.dtype}"))
+            raise ArgumentTypeError(_REFUSED.format(f"an array of dtype {first.dtype}"))
         return tensor(np.stack(list(batch)))
     if isinstance(first, bool | int):
         return tensor(list(batch))
@@ -82,7 +83,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
             )
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return columns if type(first) is tuple else _like(first, columns)
-    raise TypeError(_REFUSED.format(type(first)))
+    raise ArgumentTypeError(_REFUSED.format(type(first)))
 
 
 _REFUSED = (

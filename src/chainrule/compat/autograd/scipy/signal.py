@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import chainrule.compat.autograd.numpy as np
+from chainrule.errors import ArgumentError
 from chainrule.numpy import lib as _lib
 
 __all__ = ["convolve"]
@@ -40,7 +41,7 @@ def convolve(
         If `mode` is another one, or it is "valid" and neither array is the larger in all axes.
     """
     if mode not in ("full", "valid", "same"):
-        raise ValueError(f"convolve: mode is 'valid', 'full' or 'same', got {mode!r}")
+        raise ArgumentError(f"convolve: mode is 'valid', 'full' or 'same', got {mode!r}")
     along_a, along_b = axes if axes is not None else (range(np.ndim(A)), range(np.ndim(B)))
     dot_a, dot_b = dot_axes if dot_axes is not None else ((), ())
     sizes_a = [np.shape(A)[i] for i in along_a]
@@ -53,7 +54,7 @@ def convolve(
             names_a, names_b, sizes_b = names_b, names_a, sizes_a
             out += "".join(names_a[i] for i in along_a)
         elif any(a < b for a, b in zip(sizes_a, sizes_b, strict=True)):
-            raise ValueError(
+            raise ArgumentError(
                 "convolve: in mode 'valid' one array must be the larger in all convolved axes, got "
                 f"the sizes {sizes_a} and {sizes_b}"
             )
