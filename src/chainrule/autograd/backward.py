@@ -21,7 +21,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP, connected
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, Node, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
@@ -443,30 +443,18 @@ def vjp_of(
     roots = [i for i in cotangents if outputs[i].requires_grad]  # the others are constant
     if not roots or not inputs:
         return outputs, [None] * len(inputs)
-    ends, gs = [outputs[i] for i in roots], [cotangents[i] for i in roots]
-    return outputs, grads_between(ends, inputs, targets, gs, begin + 1, create_graph)
+    gs = [cotangents[i] for i in roots]
+    run = start_pass([outputs[i] for i in roots], gs, True, create_graph)
+    return outputs, captured_grads(run, inputs, targets, begin + 1)
 
 
-def grads_between(
-    roots: Sequence[Tensor | GradientEdge],
-    inputs: Sequence[Tensor | GradientEdge],
-    targets: Sequence[tuple[Node, int]],
-    cotangents: Sequence[Any],
-    earliest: int,
-    create_graph: bool,
-) -> list[Tensor | None]:
-    """Return the gradients of `inputs`, whose nodes are `targets`, through nodes from `earliest`.
-
-    The nodes from the roots are kept.
-    """
-    run = start_pass(roots, cotangents, True, create_graph)
+def captured_grads(run: BackwardPass, inputs: Any, targets: Any, earliest: int) -> list[Any]:
+    """Run a pass to `targets`, the nodes of `inputs`, through nodes from `earliest`."""
     run.retaining = False
     run.capture_only(targets, earliest=earliest)
     run_pass(run)
-    return [
-        _captured_gradient(run, key, tensor) if key in run.captured else None
-        for key, tensor in enumerate(inputs)
-    ]
+    pairs = enumerate(inputs)
+    return [_captured_gradient(run, i, x) if i in run.captured else None for i, x in pairs]
 
 
 def _batched_grads(

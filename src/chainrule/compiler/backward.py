@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.backward import autograd_grad, grads_between
+from chainrule.autograd.backward import autograd_grad, captured_grads, start_pass
 from chainrule.autograd.forward import tangents_between
 from chainrule.autograd.intercept import intercepted_by
 from chainrule.autograd.node import (
@@ -291,9 +291,8 @@ class CompiledNode(Node):
         if not present:
             return [None] * len(targets)
         roots = [GradientEdge(*endpoint(ends[i])) for i in present]
-        inputs = [GradientEdge(*target) for target in targets]
-        gs = [parts[i] for i in present]
-        return grads_between(roots, inputs, targets, gs, earliest, create_graph)
+        run = start_pass(roots, [parts[i] for i in present], True, create_graph)
+        return captured_grads(run, [GradientEdge(*x) for x in targets], targets, earliest)
 
     def _graph(self, purpose: str) -> Sequence[Edge]:
         """Make the graph of the call, and return the edges to its results."""
