@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -311,3 +312,55 @@ def test_arguments_may_be_gone() -> None:
     curvatures = [cr.autograd_grad(t.sum(), x)[0] for t in (g, wanted)]
     for a, b in [(g, wanted), curvatures]:
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), 1e-5)
+
+
+# --- derivatives for many directions at once ------------------------------------------------------
+
+
+def _scanned(x: Any) -> Any:
+    return cr.scan(lambda c, v: (c * v + np.sin(c), c * c), x[0], x)[1]
+
+
+def _solved(x: Any) -> Any:
+    return np.linalg.solve(cr.eye(3, dtype=cr.float64) + x[:, None] * x, x)
+
+
+MANY_TO_MANY = [np.sin, np.sort, lambda x: x[::-1] * x[0], _scanned, _solved]
+
+
+@pytest.mark.parametrize("function", MANY_TO_MANY)
+@pytest.mark.parametrize("mode", ["reverse", "forward", None])
+def test_jacobians_of_compiled_functions(function: Any, mode: Any) -> None:
+    x, compiled = np.array([0.3, 0.7, 1.2]), cr.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cr.PerformanceWarning)  # add.at has no batching rule
+        found = cr.jacobian(compiled, mode=mode)(x)
+        batched = cr.vmap(cr.jacobian(compiled, mode=mode))(np.stack([x, 2 * x]))
+    steps = 1e-6 * np.eye(3)
+    values = [(cr.tensor(x + h), cr.tensor(x - h)) for h in steps]
+    columns = [(function(a).numpy() - function(b).numpy()) / 2e-6 for a, b in values]
+    np.testing.assert_allclose(found, np.stack(columns, -1), atol=1e-8)
+    np.testing.assert_allclose(batched[0], found, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", ["reverse", "forward"])
+def test_jacobians_of_jacobians_of_compiled_functions(inner: Any) -> None:
+    def function(x: Any) -> Any:
+        return np.sin(x[::-1] * x[0])
+
+    x, compiled = np.array([0.3, 0.7, 1.2]), cr.compile(function)
+    found = cr.jacobian(cr.jacobian(compiled, mode=inner), mode="forward")(x)
+    expected = cr.jacobian(cr.jacobian(function, mode="reverse"), mode="reverse")(x)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_batched_cotangents_of_two_results_release_the_graph_once() -> None:
+    pair = cr.compile(lambda x: (np.sin(x), x[::-1] * x))
+    x = cr.tensor([0.3, 0.7], dtype=cr.float64, requires_grad=True)
+    a, b = pair(x)
+    g = cr.eye(2, dtype=cr.float64)
+    (found,) = cr.autograd_grad([a, b], [x], [g, g], is_grads_batched=True)
+    expected = np.diag(np.cos(x.numpy(force=True))) + np.array([[0.7, 0.3], [0.7, 0.3]])
+    np.testing.assert_allclose(found.numpy(), expected)
+    with pytest.raises(cr.AutogradError, match="second time"):
+        a.sum().backward()

@@ -445,13 +445,16 @@ def vjp_of(
         return outputs, [None] * len(inputs)
     gs = [cotangents[i] for i in roots]
     run = start_pass([outputs[i] for i in roots], gs, True, create_graph)
+    return outputs, captured_grads(run, inputs, targets, begin + 1)
+
+
+def captured_grads(run: BackwardPass, inputs: Any, targets: Any, earliest: int) -> list[Any]:
+    """Run a pass to `targets`, the nodes of `inputs`, through nodes from `earliest`."""
     run.retaining = False
-    run.capture_only(targets, earliest=begin + 1)
+    run.capture_only(targets, earliest=earliest)
     run_pass(run)
-    return outputs, [
-        _captured_gradient(run, key, tensor) if key in run.captured else None
-        for key, tensor in enumerate(inputs)
-    ]
+    pairs = enumerate(inputs)
+    return [_captured_gradient(run, i, x) if i in run.captured else None for i, x in pairs]
 
 
 def _batched_grads(

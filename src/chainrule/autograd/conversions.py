@@ -11,6 +11,7 @@ import dis
 import sys
 import warnings
 from contextvars import ContextVar
+from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -204,10 +205,15 @@ def _of_scipy(frame: FrameType | None, user: FrameType) -> str:
             library, _, rest = str(getattr(inner, "__module__", module)).partition(".")
             package = f"{library}.{rest.partition('.')[0]}"
             known = library == "scipy" and hasattr(sys.modules.get(package), name)
-            if known and name[:1] != "_" and find_spec(f"chainrule.{package}") is not None:
+            if known and name[:1] != "_" and _has_public(f"chainrule.{package}", name):
                 found = f"chainrule.{package}.{name}"
         frame = frame.f_back
     return found
+
+
+def _has_public(module: str, name: str) -> bool:
+    """Whether a module of ours has a function of this name, not only SciPy's."""
+    return find_spec(module) is not None and name in import_module(module).__all__
 
 
 def _called(text: str) -> tuple[str, bool]:

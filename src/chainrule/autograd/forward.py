@@ -80,18 +80,20 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
     return jvp, has_other_sources
 
 
-def tangent_between(
-    root: Edge, sources: Sequence[Edge], tangents: Sequence[Tensor | None], earliest: int
-) -> Tensor | None:
-    """Return the tangent of `root`, given those of `sources`; None is a tangent of zeros.
+def tangents_between(
+    roots: Sequence[Edge], sources: Sequence[Edge], tangents: Sequence[Tensor | None], earliest: int
+) -> list[Tensor | None]:
+    """Return the tangents of `roots`, given those of `sources`; None is a tangent of zeros.
 
-    It goes through nodes that are numbered `earliest` or later.
+    They go through nodes that are numbered `earliest` or later.
     """
     pairs = zip(sources, tangents, strict=True)
     known = {endpoint(edge): t for edge, t in pairs if t is not None}
-    reached = reachable([endpoint(root)[0]], earliest) - {node for node, _ in known}
+    ends = [None if root is None else endpoint(root) for root in roots]
+    reached = reachable([end[0] for end in ends if end is not None], earliest)
+    reached -= {node for node, _ in known}
     propagate_tangents(sorted(reached, key=lambda node: node.seq), known)
-    return known.get(endpoint(root))
+    return [None if end is None else known.get(end) for end in ends]
 
 
 def depends_on(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:

@@ -7,11 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.backward import autograd_grad, vjp_of
-from chainrule.autograd.forward import outputs_and_jvp_of
-from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
+from chainrule.autograd.backward import autograd_grad, captured_grads, start_pass
+from chainrule.autograd.forward import tangents_between
+from chainrule.autograd.intercept import intercepted_by
+from chainrule.autograd.node import (
+    Edge,
+    GradientEdge,
+    Node,
+    NodeName,
+    check_unwritten,
+    endpoint,
+    freed_error,
+)
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import next_seq
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.recorded_graph import GraphTemplate, RecordedGraph
@@ -19,6 +29,7 @@ from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace
 from chainrule.creation import zeros
 from chainrule.errors import AutogradError, CompileError, FreedGraphError, InPlaceError
+from chainrule.transforms.vmap.batched_array import BatchedArray
 
 # --- partial backward programs --------------------------------------------------------------------
 #
@@ -223,6 +234,8 @@ class CompiledNode(Node):
         if saved is None:
             raise freed_error(self)
         parts = g if g.__class__ is dict else {0: g}
+        if any([isinstance(part, BatchedArray) for part in parts.values()]):
+            return self._batched_vjp(parts, run)
         back = spec.backward(frozenset(parts))
         for position in back.residuals:
             self._check_saved(position)
@@ -236,32 +249,53 @@ class CompiledNode(Node):
         return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        run, tensors = self.graph("forward mode")
-        return tuple(outputs_and_jvp_of(run, tensors, tangents)[1])
+        earliest = next_seq()
+        ends = self.graph("forward mode")
+        return tuple(tangents_between(ends, self.edges, tangents, earliest))
 
     def _differentiable_vjp(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Record a backward pass through the graph of the call."""
-        graph, tensors = self.graph("a second derivative")
-        _, grads = vjp_of(graph, tensors, {i: run.conjugate(part) for i, part in parts.items()})
+        gs = {i: run.conjugate(part) for i, part in parts.items()}
+        grads = self._vjp_of_graph(gs, "a second derivative", create_graph=True)
         if not run.retain_graph:
             self._release()
         found = [
-            zeros(t.shape, dtype=t.dtype) if grad is None and given is not None else grad
-            for t, grad, given in zip(tensors, grads, back.given, strict=True)
+            zeros(shape, dtype=dtype) if grad is None and given is not None else grad
+            for (shape, dtype), grad, given in zip(self.spec.wrt, grads, back.given, strict=True)
         ]
         return [None if grad is None else run.conjugate(grad) for grad in found]
 
-    def vjp_of_nodes(self, g: Any, run: Any) -> None:
+    def _batched_vjp(self, parts: dict[int, Any], run: Any) -> Sequence[Any]:
+        """Go through the graph of the call: the program is one for single cotangents."""
+        grads = self.vjp_of_nodes(parts, run, "a derivative under vmap")
+        if not run.retain_graph:
+            self._release()
+        return [None if grad is None else run.conjugate(grad._array) for grad in grads]
+
+    def vjp_of_nodes(self, g: Any, run: Any, purpose: str = "anomaly mode") -> list[Tensor | None]:
         """Go through the nodes of the call, in the place of the program: anomaly mode asks them."""
-        graph, tensors = self.graph("anomaly mode")
         parts = g if g.__class__ is dict else {0: g}
-        vjp_of(graph, tensors, {i: make(run.conjugate(part), None) for i, part in parts.items()})
+        tensors = {i: make(run.conjugate(part), None) for i, part in parts.items()}
+        return self._vjp_of_graph(tensors, purpose, create_graph=False)
 
-    def graph(self, purpose: str) -> tuple[Callable[[], list[Tensor]], list[Tensor]]:
-        """Return what makes the graph of the call, and the tensors with gradients.
+    def _vjp_of_graph(
+        self, parts: dict[int, Tensor], purpose: str, create_graph: bool
+    ) -> list[Tensor | None]:
+        """Return the gradients through the graph of the call.
 
-        It returns the results. Their elements and those of the tensors are of no account.
+        By edges: under a vmap that began after the call, tensors of its nodes would have proxies.
         """
+        earliest = next_seq()
+        ends, targets = self.graph(purpose), [endpoint(edge) for edge in self.edges]
+        present = [i for i in parts if ends[i] is not None]
+        if not present:
+            return [None] * len(targets)
+        roots = [GradientEdge(*endpoint(ends[i])) for i in present]
+        run = start_pass(roots, [parts[i] for i in present], True, create_graph)
+        return captured_grads(run, [GradientEdge(*x) for x in targets], targets, earliest)
+
+    def graph(self, purpose: str) -> Sequence[Edge]:
+        """Make the graph of the call, and return the edges to its results."""
         spec, saved, graph = self.spec, self.saved, self.spec.graph
         if saved is None:
             raise freed_error(self)
@@ -273,8 +307,8 @@ class CompiledNode(Node):
                 self._check_saved(position)
         for value, found in zip(graph.inputs, self.inputs, strict=True):
             arrays[value] = self._unchanged(value, found)
-        edges = self.edges
-        return lambda: _placed(spec.outputs, graph.edges(arrays, edges)), _placed(spec.wrt, edges)
+        # Outside of a vmap, which would take the tensors that the nodes save for its own.
+        return intercepted_by(None, graph.edges, arrays, self.edges)
 
     def _check_saved(self, position: int) -> None:
         """Raise if a residual that callers may write to has been written to."""
@@ -304,12 +338,6 @@ class CompiledNode(Node):
 
     def _release(self) -> None:
         self.saved, self.inputs = None, ()
-
-
-def _placed(types: Sequence[tuple[Any, Any]], edges: Sequence[Any]) -> list[Tensor]:
-    """Return tensors of these shapes and dtypes at positions in a graph, without their values."""
-    arrays = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in types]
-    return [make(array, edge) for array, edge in zip(arrays, edges, strict=True)]
 
 
 class Backward(NamedTuple):

@@ -33,7 +33,7 @@ def expanded(tensors: Sequence[Tensor]) -> tuple[list[Tensor], dict[Node, list[E
             continue
         made = _copy(node, edges)
         if isinstance(made, CompiledNode):
-            replaced[node] = [t._edge for t in made.graph("a derivation")[0]()]
+            replaced[node] = [*made.graph("a derivation")]
         else:
             replaced[node] = [made.output_edge(index) for index in range(node.output_count)]
     return [make(t._array, edge_to(t._edge)) for t in tensors], replaced

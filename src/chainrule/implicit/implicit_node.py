@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.arguments import cast
 from chainrule.autograd.backward import run_pass
-from chainrule.autograd.forward import tangent_between
+from chainrule.autograd.forward import tangents_between
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.namespace import TENSOR_XP
@@ -112,7 +112,7 @@ class RecordedResidual:
 
     def jvp(self, edges: Sequence[Edge], tangents: Sequence[Tensor | None]) -> Tensor:
         """Return the tangent of the value."""
-        found = tangent_between(self.root, edges, tangents, self.begin)
+        (found,) = tangents_between([self.root], edges, tangents, self.begin)
         return TENSOR_XP.zeros_like(make(self.array, None)) if found is None else found
 
 

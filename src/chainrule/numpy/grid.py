@@ -68,18 +68,24 @@ class vectorize:
         self.__doc__ = pyfunc.__doc__ if doc is None else doc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        taken = [i for i in range(len(args)) if i not in self.excluded]
-        arrays = call(np.broadcast_arrays, tuple([args[i] for i in taken]), {})
-        shape = arrays[0].shape
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        taken = [k for k, x in given.items() if k not in self.excluded and _has_elements(x)]
+        arrays = [call(np.array, (given[k],), {}) for k in taken]
+        shape = np.broadcast_shapes(*[array.shape for array in arrays])
+        arrays = [call(np.broadcast_to, (array, shape), {}) for array in arrays]
         results = []
         for index in np.ndindex(shape):
-            given = list(args)
-            for i, array in zip(taken, arrays, strict=True):
-                given[i] = array[index]
-            results.append(self.pyfunc(*given, **kwargs))
+            given |= {k: array[index] for k, array in zip(taken, arrays, strict=True)}
+            positional = [given[i] for i in range(len(args))]
+            results.append(self.pyfunc(*positional, **{name: given[name] for name in kwargs}))
         if results and isinstance(results[0], tuple):
             return tuple([self._stacked(part, shape) for part in zip(*results, strict=True)])
         return self._stacked(results, shape)
 
     def _stacked(self, results: Sequence[Any], shape: tuple[int, ...]) -> Any:
         return call(np.reshape, (call(np.array, (list(results),), {}), shape), {})
+
+
+def _has_elements(x: Any) -> bool:
+    """Whether an argument is an array, a number or nested numbers, not a function or a text."""
+    return hasattr(x, "shape") or isinstance(x, int | float | complex | list | tuple)

@@ -30,7 +30,7 @@ from chainrule.transforms import grad, jacobian
 __all__ = ["fixed_point", "root", "root_scalar"]
 
 
-class _System:
+class System:
     """A system of equations: a user's function of a tree, and SciPy's of a vector."""
 
     def __init__(self, title: str, fun: Any, unknowns: Unknowns, args: tuple[Any, ...]) -> None:
@@ -133,7 +133,7 @@ def root(
     (1.414214, 0.707107)
     """
     args, unknowns = as_args(args), Unknowns("root", x0)
-    system = _System("root", _first_of(fun) if jac is True else fun, unknowns, args)
+    system = System("root", _first_of(fun) if jac is True else fun, unknowns, args)
     results: list[Any] = []
 
     def numbers() -> list[Any]:
@@ -377,7 +377,7 @@ def fixed_point(
     """
     title, args = "fixed_point", as_args(args)
     unknowns = Unknowns(title, x0)
-    system = _System(title, func, unknowns, args)
+    system = System(title, func, unknowns, args)
 
     def numbers() -> list[Any]:
         function = system.of_numbers(without_history(args))
