@@ -17,9 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.backend import ndarray, numpy_xp
-from chainrule.backend.extensions import Namespace, kernels_of
-from chainrule.backend.numpy_namespace import LAPACK
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
 from chainrule.blas.startup import is_disabled
@@ -158,18 +155,24 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
         f"copy_{code}_{vector_elements}",
         f"transpose_{code}_{vector_elements}",
     )
-    tiles = [*_tiles(code, vector_elements, registers.heights)]
     text = _LOOP.format(
         **{name.partition("_")[0]: name for name in helpers},
         panel_columns=panel_columns,
         vector=vector_elements,
         unpacked_rows=_UNPACKED_MAX_TILES * registers.heights[0],
-        tiles="\n".join(
-            _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
-        ),
+        tiles=tile_calls(code, registers),
     )
     task = Task(text, (code, code, code, "i8"), long=False)
     return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
+
+
+def tile_calls(code: str, registers: Registers) -> str:
+    """Return the source that computes the next tile of rows, and advances `i`."""
+    vector_elements = registers.vector // np.dtype(code).itemsize
+    return "\n".join(
+        _TILE.format(when=when, name=name, height=height).strip("\n")
+        for when, name, height in _tiles(code, vector_elements, registers.heights)
+    )
 
 
 def _tiles(
@@ -321,26 +324,3 @@ def lower_products(program: Program) -> tuple[Program, dict[str, Product]]:
         return Op(f"native.{name}", op.args, {"over": (None,)}, op.outs, op.location)
 
     return with_calls(program), products
-
-
-# --- NumPy's namespace with these products --------------------------------------------------------
-
-NAMESPACE_MIN_MULTIPLIES = 1 << 17
-"""Number of multiplications from which looking up a compiled product pays."""
-
-_cached_product = functools.lru_cache(256)(make_product)
-
-
-@functools.cache
-def gemm_namespace(min_multiplies: int = NAMESPACE_MIN_MULTIPLIES) -> Namespace:
-    """Return NumPy's namespace with matrix products and convolutions as machine code."""
-
-    def matmul(x: Array, y: Array, out: Array | None = None) -> Array:
-        if x.ndim > 1 < y.ndim and x.size * y.shape[-1] >= min_multiplies:
-            product = _cached_product(x.shape, y.shape, x.dtype, y.dtype)
-            if product is not None and x.__class__ is ndarray is y.__class__:
-                return product(x, y, None if out is None else (out,))
-        return numpy_xp.matmul(x, y) if out is None else np.matmul(x, y, out=out)
-
-    own = {"matmul": matmul}
-    return Namespace(np, **vars(numpy_xp) | kernels_of(Namespace(np, **own)) | LAPACK | own)
