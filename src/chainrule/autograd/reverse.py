@@ -13,6 +13,8 @@ from heapq import heappop, heappush, heappushpop
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.hooks import (
     check_replacement,
     name_of,
@@ -106,6 +108,27 @@ def owned(array: Array, alone: bool) -> Array:
     if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
         return array
     return namespace(array).array(array)
+
+
+def _laid_out_as(like: Array, array: Array) -> Array:
+    """Return a transposed matrix in C order, if a matrix that it will update is in C order.
+
+    Gradients of weights that are used transposed arrive transposed. NumPy computes several times
+    slower with arrays of different orders, and copies a transpose slower than its strips.
+    """
+    if array.__class__ is not ndarray or array.ndim != 2 or array.flags.c_contiguous:
+        return array
+    if not array.flags.f_contiguous or like.__class__ is not ndarray or not like.flags.c_contiguous:
+        return array
+    copied = np.empty(array.shape, array.dtype)
+    for start in range(0, array.shape[1], _STRIP_COLUMNS):
+        strip = slice(start, start + _STRIP_COLUMNS)
+        copied[:, strip] = array[:, strip]
+    return copied
+
+
+_STRIP_COLUMNS = 32
+"""Number of columns of a transpose whose cache lines stay in the first-level cache."""
 
 
 # --- the pass -------------------------------------------------------------------------------------
@@ -456,7 +479,8 @@ class BackwardPass:
         if self.xp is not None:
             tensor._grad = elementwise.clone.apply(g) if grad is None else grad + g
         elif grad is None:
-            tensor._grad = make(owned(g, alone), None)
+            ordered = _laid_out_as(array, g)
+            tensor._grad = make(ordered if ordered is not g else owned(g, alone), None)
         else:
             total = grad._array
             shared = total.base is not None or count_references(total) > ALONE + 1

@@ -108,8 +108,9 @@ class _Split:
     def __init__(self, loop: Op, terms: list[_Term]) -> None:
         (body,) = loop.regions
         self.loop, self.length = loop, loop.kwargs["length"]
-        body = body.with_ops(body.ops)
         carries = {term.carry for term in terms}
+        sums = {body.outputs[i] for i in carries}
+        body = body.with_ops([op for op in body.ops if sums.isdisjoint(op.outs)])
         kept = [i for i in range(len(loop.args[0])) if i not in carries]
         tail = range(len(loop.args[0]), len(loop.outs))
         outs = [loop.outs[i] for i in (*kept, *tail)]
