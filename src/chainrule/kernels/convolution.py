@@ -176,7 +176,8 @@ class _Layout:
         self.split = costs.index(min(costs))
         plane = math.prod(self.padded)
         fitting = _SCRATCH_ELEMENTS // (min(costs) * groups * plane)
-        self.samples = max(1, min(samples, max(fitting, -(-_MIN_COLUMNS // plane))))
+        batches = -(-samples // max(fitting, -(-_MIN_COLUMNS // plane)))
+        self.samples = -(-samples // batches)  # batches of the same size
         self.plane, self.columns = plane, self.samples * plane
         self.inner, self.outer = kernel[self.split :], kernel[: self.split]
 

@@ -62,15 +62,13 @@ def _for(source: Source, op: Op) -> Iterator[str]:
 
 
 def _write_into_stacks(source: Source, body: Program, count: int, slots: list[str]) -> set[Value]:
-    """Let ops write stacked values into the stacks where that pays; return these values."""
-    made = {v: op for op in body.ops if takes_out(op.function) for v in op.outs}
+    """Let ops write large stacked values into the stacks directly; return these values."""
+    made = {v for op in body.ops if takes_out(op.function) for v in op.outs}
     in_stack = set()
     for value, slot in zip(body.outputs[count:], slots, strict=True):
         unique = body.outputs[count:].count(value) == 1
-        if value not in made or not unique or value in source.plan.memory:
-            continue
-        # Machine code writes to any memory at no cost; NumPy takes longer to check `out`.
-        if value.nbytes >= source.plan.min_bytes or made[value].function.startswith("native."):
+        large = value.nbytes >= source.plan.min_bytes
+        if value in made and unique and large and value not in source.plan.memory:
             memory = source.plan.memory[value] = Value(value.shape, value.dtype)
             source.names[memory] = slot
             in_stack.add(value)

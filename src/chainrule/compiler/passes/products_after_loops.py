@@ -20,7 +20,7 @@ class _Term(NamedTuple):
     carry: int
     left: Value
     right: Value
-    turned: tuple[bool, bool, bool]  # left, right, the product
+    transposed: tuple[bool, bool, bool]  # left, right and the product
 
 
 def multiply_after_loops(program: Program) -> Program:
@@ -65,16 +65,16 @@ def _term(
         carry.dtype,
     ):
         return None
-    product, turned = _untransposed(product, definitions, uses)
+    product, transposed = _untransposed(product, definitions, uses)
     op = definitions.get(product)
     if op is None or op.function != "np.matmul" or uses[product] != 1:
         return None
     if any(len(v.shape) != 2 or v.dtype != carry.dtype for v in op.args):
         return None
-    (left, turned_left), (right, turned_right) = (
+    (left, left_transposed), (right, right_transposed) = (
         _untransposed(v, definitions, None) for v in op.args
     )
-    return _Term(i, left, right, (turned_left, turned_right, turned))
+    return _Term(i, left, right, (left_transposed, right_transposed, transposed))
 
 
 def _untransposed(
@@ -132,11 +132,11 @@ class _Split:
 
     def _multiply(self, term: _Term) -> None:
         """Append the product of all steps, and its sum with the first value of the carry."""
-        turned_left, turned_right, turned = term.turned
-        left = self._rows(term.left, 0 if turned_left else 1)
-        right = self._rows(term.right, 1 if turned_right else 0)
+        left_transposed, right_transposed, transposed = term.transposed
+        left = self._rows(term.left, 0 if left_transposed else 1)
+        right = self._rows(term.right, 1 if right_transposed else 0)
         product = self._add("np.matmul", self._add("np.permute_dims", left, (1, 0)), right)
-        if turned:
+        if transposed:
             product = self._add("np.permute_dims", product, (1, 0))
         out = self.loop.outs[term.carry]
         first = self.loop.args[0][term.carry]
