@@ -110,21 +110,19 @@ def owned(array: Array, alone: bool) -> Array:
     return namespace(array).array(array)
 
 
-def _laid_out_as(like: Array, array: Array) -> Array:
+def _in_c_order(array: Array, alone: bool, like: Array) -> tuple[Array, bool]:
     """Return a transposed matrix in C order, if a matrix that it will update is in C order.
 
     Gradients of weights that are used transposed arrive transposed. NumPy computes several times
     slower with arrays of different orders, and copies a transpose slower than its strips.
     """
-    if array.__class__ is not ndarray or array.ndim != 2 or array.flags.c_contiguous:
-        return array
     if not array.flags.f_contiguous or like.__class__ is not ndarray or not like.flags.c_contiguous:
-        return array
+        return array, alone
     copied = np.empty(array.shape, array.dtype)
     for start in range(0, array.shape[1], _STRIP_COLUMNS):
         strip = slice(start, start + _STRIP_COLUMNS)
         copied[:, strip] = array[:, strip]
-    return copied
+    return copied, True
 
 
 _STRIP_COLUMNS = 32
@@ -479,8 +477,9 @@ class BackwardPass:
         if self.xp is not None:
             tensor._grad = elementwise.clone.apply(g) if grad is None else grad + g
         elif grad is None:
-            ordered = _laid_out_as(array, g)
-            tensor._grad = make(ordered if ordered is not g else owned(g, alone), None)
+            if g.__class__ is ndarray and g.ndim == 2 and not g.flags.c_contiguous:
+                g, alone = _in_c_order(g, alone, array)
+            tensor._grad = make(owned(g, alone), None)
         else:
             total = grad._array
             shared = total.base is not None or count_references(total) > ALONE + 1
