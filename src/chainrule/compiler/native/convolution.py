@@ -38,6 +38,9 @@ _SCRATCH_ELEMENTS = 1 << 20
 _STEP_MULTIPLIES = 1 << 18
 """Number of multiplications that a thread computes at a time."""
 
+_MIN_TILE_ROWS = 4
+"""Rows of the lowest tile: images and kernels may have few channels."""
+
 _PAD = """
 def loop(start, stop, x, padded, plan):
     for image in range(u8(start), u8(stop)):
@@ -151,7 +154,8 @@ class _Kernels(NamedTuple):
 def _kernels_for(code: str, registers: Registers) -> _Kernels:
     gemm = kernel_for(code, registers)
     vector = registers.vector // np.dtype(code).itemsize
-    tiles = tile_calls(code, registers)
+    heights = tuple(sorted({*registers.heights, _MIN_TILE_ROWS}, reverse=True))
+    tiles = tile_calls(code, registers, heights, heights)
     names = {
         "buffer": f"buffer_{code}_{gemm.panel_columns * gemm.panel_depth + vector}",
         "copy": f"copy_{code}_{vector}",

@@ -166,29 +166,36 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
     return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
 
 
-def tile_calls(code: str, registers: Registers) -> str:
-    """Return the source that computes the next tile of rows, and advances `i`."""
+def tile_calls(
+    code: str, registers: Registers, heights: tuple[int, ...] = (), narrow: tuple[int, ...] = ()
+) -> str:
+    """Return the source that computes the next tile of rows, and advances `i`.
+
+    `heights` are those of tiles of two vectors, `narrow` those of a single vector, of which there
+    is only one by default, since each takes some 10 ms to compile.
+    """
     vector_elements = registers.vector // np.dtype(code).itemsize
+    heights = heights or registers.heights
     return "\n".join(
         _TILE.format(when=when, name=name, height=height).strip("\n")
-        for when, name, height in _tiles(code, vector_elements, registers.heights)
+        for when, name, height in _tiles(code, vector_elements, heights, narrow or heights[:1])
     )
 
 
 def _tiles(
-    code: str, vector_elements: int, heights: tuple[int, ...]
+    code: str, vector_elements: int, heights: tuple[int, ...], narrow: tuple[int, ...]
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield the condition for each tile, its name and its number of rows.
-
-    There is only one tile of a single vector, since each takes some 10 ms to compile.
-    """
-    tile = f"tile_{code}_{vector_elements}"
-    yield f"if width <= {vector_elements}", f"{tile}_{heights[0]}x1", heights[0]
-    for height, lower in itertools.pairwise([*heights, 0]):
-        # Two of the lower tiles compute less if they suffice.
-        fits = f"remaining > {lower} and not {height} < remaining <= {2 * lower}"
-        when = f"elif {fits}" if lower else "else"
-        yield when, f"{tile}_{height}x2", height
+    """Yield the condition for each tile, its name and its number of rows."""
+    word = "if"
+    for vectors, available in ((1, narrow), (2, heights)):
+        for height, lower in itertools.pairwise([*available, 0]):
+            conditions = [f"width <= {vector_elements}"] * (vectors == 1)
+            if lower:  # two of the lower tiles compute less if they suffice
+                conditions += [f"remaining > {lower}"]
+                conditions += [f"not {height} < remaining <= {2 * lower}"]
+            when = f"{word} {' and '.join(conditions)}" if conditions else "else"
+            yield when, f"tile_{code}_{vector_elements}_{height}x{vectors}", height
+            word = "elif"
 
 
 class _Plan(NamedTuple):
