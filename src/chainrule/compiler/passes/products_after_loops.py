@@ -20,7 +20,7 @@ class _Term(NamedTuple):
     carry: int
     left: Value
     right: Value
-    transposed: tuple[bool, bool, bool]  # left, right and the product
+    transposed: tuple[bool, bool]
 
 
 def multiply_after_loops(program: Program) -> Program:
@@ -65,26 +65,19 @@ def _term(
         carry.dtype,
     ):
         return None
-    product, transposed = _untransposed(product, definitions, uses)
     op = definitions.get(product)
     if op is None or op.function != "np.matmul" or uses[product] != 1:
         return None
     if any(len(v.shape) != 2 or v.dtype != carry.dtype for v in op.args):
         return None
-    (left, left_transposed), (right, right_transposed) = (
-        _untransposed(v, definitions, None) for v in op.args
-    )
-    return _Term(i, left, right, (left_transposed, right_transposed, transposed))
+    left, right = (_untransposed(v, definitions) for v in op.args)
+    return _Term(i, left[0], right[0], (left[1], right[1]))
 
 
-def _untransposed(
-    value: Value, definitions: dict[Value, Op], uses: Counter[Value] | None
-) -> tuple[Value, bool]:
+def _untransposed(value: Value, definitions: dict[Value, Op]) -> tuple[Value, bool]:
     """Return the matrix that a value is the transpose of, and whether it is one."""
     op = definitions.get(value)
     if op is None or op.function != "np.permute_dims" or tuple(op.args[1]) != (1, 0):
-        return value, False
-    if uses is not None and uses[value] != 1:
         return value, False
     return op.args[0], True
 
@@ -132,12 +125,10 @@ class _Split:
 
     def _multiply(self, term: _Term) -> None:
         """Append the product of all steps, and its sum with the first value of the carry."""
-        left_transposed, right_transposed, transposed = term.transposed
+        left_transposed, right_transposed = term.transposed
         left = self._rows(term.left, 0 if left_transposed else 1)
         right = self._rows(term.right, 1 if right_transposed else 0)
         product = self._add("np.matmul", self._add("np.permute_dims", left, (1, 0)), right)
-        if transposed:
-            product = self._add("np.permute_dims", product, (1, 0))
         out = self.loop.outs[term.carry]
         first = self.loop.args[0][term.carry]
         self.ops.append(Op("np.add", (first, product), {}, (out,), self.loop.location))
