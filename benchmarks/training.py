@@ -12,6 +12,7 @@ import numpy as np
 from programs import networks
 
 import chainrule as cr
+from chainrule.compiler.eager import using_kernels
 from chainrule.utils.data import DataLoader, TensorDataset
 
 try:
@@ -76,7 +77,7 @@ def rows() -> list[harness.Row]:
 
 
 def network_rows() -> list[harness.Row]:
-    """Measure the networks: eager and compiled steps."""
+    """Measure the networks: eager steps, also with native kernels, and compiled ones."""
     measured = []
     for name, (*_, bar) in networks.PROGRAMS.items():
         jobs = networks.jobs(name)
@@ -84,6 +85,9 @@ def network_rows() -> list[harness.Row]:
         eager = {label: job for label, job in jobs.items() if label != "JAX jit"}
         row = harness.measure(f"{name}, eager", eager, {"PyTorch": bar}, rounds=15, rest=0.002)
         measured.append(row)
+        with using_kernels("native"):
+            title = f"{name}, eager with native kernels"
+            measured.append(harness.measure(title, eager, {"PyTorch": bar}, rounds=15, rest=0.002))
         bars = {"PyTorch": 0.7, "JAX jit": 0.9}
         jobs["chainrule"] = compiled
         row = harness.measure(f"{name}, compiled", jobs, bars, rounds=15, rest=0.002)

@@ -13,6 +13,8 @@ from heapq import heappop, heappush, heappushpop
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.hooks import (
     check_replacement,
     name_of,
@@ -106,6 +108,25 @@ def owned(array: Array, alone: bool) -> Array:
     if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
         return array
     return namespace(array).array(array)
+
+
+def _in_c_order(array: Array, alone: bool, like: Array) -> tuple[Array, bool]:
+    """Return a transposed matrix in C order, if a matrix that it will update is in C order.
+
+    Gradients of weights that are used transposed arrive transposed. NumPy computes several times
+    slower with arrays of different orders, and copies a transpose slower than its strips.
+    """
+    if not array.flags.f_contiguous or like.__class__ is not ndarray or not like.flags.c_contiguous:
+        return array, alone
+    copied = np.empty(array.shape, array.dtype)
+    for start in range(0, array.shape[1], _STRIP_COLUMNS):
+        strip = slice(start, start + _STRIP_COLUMNS)
+        copied[:, strip] = array[:, strip]
+    return copied, True
+
+
+_STRIP_COLUMNS = 32
+"""Number of columns of a transpose whose cache lines stay in the first-level cache."""
 
 
 # --- the pass -------------------------------------------------------------------------------------
@@ -456,6 +477,8 @@ class BackwardPass:
         if self.xp is not None:
             tensor._grad = elementwise.clone.apply(g) if grad is None else grad + g
         elif grad is None:
+            if g.__class__ is ndarray and g.ndim == 2 and not g.flags.c_contiguous:
+                g, alone = _in_c_order(g, alone, array)
             tensor._grad = make(owned(g, alone), None)
         else:
             total = grad._array

@@ -176,7 +176,8 @@ class _Layout:
         self.split = costs.index(min(costs))
         plane = math.prod(self.padded)
         fitting = _SCRATCH_ELEMENTS // (min(costs) * groups * plane)
-        self.samples = max(1, min(samples, max(fitting, -(-_MIN_COLUMNS // plane))))
+        batches = -(-samples // max(fitting, -(-_MIN_COLUMNS // plane)))
+        self.samples = -(-samples // batches)  # batches of the same size
         self.plane, self.columns = plane, self.samples * plane
         self.inner, self.outer = kernel[self.split :], kernel[: self.split]
 
@@ -232,6 +233,11 @@ def _correlate(
     n, dtype = len(x), xp.result_type(x, w)
     if 0 in (x.size, w.size, n, *size):
         return xp.zeros((n, len(w), *size), dtype)
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found = native.correlate(x, w, pad_before, size, dilation, groups)
+        if found is not None:
+            return found
     out = xp.empty((n, len(w), *size), dtype)
     layout = _Layout(
         xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation
@@ -299,6 +305,11 @@ def _correlate_weight(
     c = x.shape[1] // groups
     if 0 in (x.size, y.size, *kernel):
         return xp.zeros((o, c, *kernel), dtype)
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found = native.correlate_weight(x, y, pad_before, kernel, dilation, groups)
+        if found is not None:
+            return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
     target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
     x = x[source]

@@ -182,6 +182,8 @@ _TITLES = {"lr": "learning rate", "eps": "epsilon value"}
 
 def option_value(option: Any) -> Any:
     """Return an option as a Python number, or as a symbol if it is a traced tensor."""
+    if option.__class__ is float:  # nearly always, and several times for each parameter
+        return option
     if isinstance(option, Tensor) and not is_known(option._array):
         return option._array
     return as_float(option)

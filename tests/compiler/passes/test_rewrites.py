@@ -62,6 +62,7 @@ BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
         (lambda x: cr.tensor(ROWS) @ (x @ cr.tensor(ROWS)).exp(), (SQUARE,), {"np.exp": 1}),
         (lambda x, y: (x.exp() @ y).sum() * 0 + x.sin().sum(), (X, Y), None),
         (lambda x, w: x @ w, (BATCH, WEIGHT), {"np.reshape": 2, "np.matmul": 1}),
+        (lambda x, y: (y.T @ x.T).T.exp(), (X, Y), {"np.matmul": 1, "np.exp": 1}),
     ],
 )
 def test_no_redundant_op_is_left(function: Any, args: Any, calls: Any) -> None:

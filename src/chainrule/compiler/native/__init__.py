@@ -17,12 +17,13 @@ from chainrule.compiler.native import jit
 from chainrule.compiler.native.call_wrapper import RUNTIME
 from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.gather_lowering import FUNCTIONS, lower_indexing
-from chainrule.compiler.native.gemm import Product, gemm_namespace, lower_products
+from chainrule.compiler.native.gemm import Product, lower_products
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.lowering import Budget, lower_loops, lower_one_hots
 from chainrule.compiler.native.missed import budget_remark, numpy_calls, python_loops
+from chainrule.compiler.native.namespace import gemm_namespace
 from chainrule.compiler.native.small_groups import count_calls
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.native.whole_program import numpy_runner, whole_function

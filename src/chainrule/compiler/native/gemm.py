@@ -17,9 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.backend import ndarray, numpy_xp
-from chainrule.backend.extensions import Namespace, kernels_of
-from chainrule.backend.numpy_namespace import LAPACK
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
 from chainrule.blas.startup import is_disabled
@@ -158,34 +155,47 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
         f"copy_{code}_{vector_elements}",
         f"transpose_{code}_{vector_elements}",
     )
-    tiles = [*_tiles(code, vector_elements, registers.heights)]
     text = _LOOP.format(
         **{name.partition("_")[0]: name for name in helpers},
         panel_columns=panel_columns,
         vector=vector_elements,
         unpacked_rows=_UNPACKED_MAX_TILES * registers.heights[0],
-        tiles="\n".join(
-            _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
-        ),
+        tiles=tile_calls(code, registers),
     )
     task = Task(text, (code, code, code, "i8"), long=False)
     return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
 
 
-def _tiles(
-    code: str, vector_elements: int, heights: tuple[int, ...]
-) -> Iterator[tuple[str, str, int]]:
-    """Yield the condition for each tile, its name and its number of rows.
+def tile_calls(
+    code: str, registers: Registers, heights: tuple[int, ...] = (), narrow: tuple[int, ...] = ()
+) -> str:
+    """Return the source that computes the next tile of rows, and advances `i`.
 
-    There is only one tile of a single vector, since each takes some 10 ms to compile.
+    `heights` are those of tiles of two vectors, `narrow` those of a single vector, of which there
+    is only one by default, since each takes some 10 ms to compile.
     """
-    tile = f"tile_{code}_{vector_elements}"
-    yield f"if width <= {vector_elements}", f"{tile}_{heights[0]}x1", heights[0]
-    for height, lower in itertools.pairwise([*heights, 0]):
-        # Two of the lower tiles compute less if they suffice.
-        fits = f"remaining > {lower} and not {height} < remaining <= {2 * lower}"
-        when = f"elif {fits}" if lower else "else"
-        yield when, f"{tile}_{height}x2", height
+    vector_elements = registers.vector // np.dtype(code).itemsize
+    heights = heights or registers.heights
+    return "\n".join(
+        _TILE.format(when=when, name=name, height=height).strip("\n")
+        for when, name, height in _tiles(code, vector_elements, heights, narrow or heights[:1])
+    )
+
+
+def _tiles(
+    code: str, vector_elements: int, heights: tuple[int, ...], narrow: tuple[int, ...]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield the condition for each tile, its name and its number of rows."""
+    word = "if"
+    for vectors, available in ((1, narrow), (2, heights)):
+        for height, lower in itertools.pairwise([*available, 0]):
+            conditions = [f"width <= {vector_elements}"] * (vectors == 1)
+            if lower:  # two of the lower tiles compute less if they suffice
+                conditions += [f"remaining > {lower}"]
+                conditions += [f"not {height} < remaining <= {2 * lower}"]
+            when = f"{word} {' and '.join(conditions)}" if conditions else "else"
+            yield when, f"tile_{code}_{vector_elements}_{height}x{vectors}", height
+            word = "elif"
 
 
 class _Plan(NamedTuple):
@@ -321,26 +331,3 @@ def lower_products(program: Program) -> tuple[Program, dict[str, Product]]:
         return Op(f"native.{name}", op.args, {"over": (None,)}, op.outs, op.location)
 
     return with_calls(program), products
-
-
-# --- NumPy's namespace with these products --------------------------------------------------------
-
-NAMESPACE_MIN_MULTIPLIES = 1 << 17
-"""Number of multiplications from which looking up a compiled product pays."""
-
-_cached_product = functools.lru_cache(256)(make_product)
-
-
-@functools.cache
-def gemm_namespace(min_multiplies: int = NAMESPACE_MIN_MULTIPLIES) -> Namespace:
-    """Return NumPy's namespace with matrix products and convolutions as machine code."""
-
-    def matmul(x: Array, y: Array, out: Array | None = None) -> Array:
-        if x.ndim > 1 < y.ndim and x.size * y.shape[-1] >= min_multiplies:
-            product = _cached_product(x.shape, y.shape, x.dtype, y.dtype)
-            if product is not None and x.__class__ is ndarray is y.__class__:
-                return product(x, y, None if out is None else (out,))
-        return numpy_xp.matmul(x, y) if out is None else np.matmul(x, y, out=out)
-
-    own = {"matmul": matmul}
-    return Namespace(np, **vars(numpy_xp) | kernels_of(Namespace(np, **own)) | LAPACK | own)

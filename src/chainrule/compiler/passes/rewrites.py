@@ -241,6 +241,18 @@ def _cross(op: Op, context: Context) -> Any:
 # --- rules that change rounding -------------------------------------------------------------------
 
 
+def _transposed_product(op: Op, context: Context) -> Any:
+    """(a @ b).T is b.T @ a.T, which is in C order for the ops that read it."""
+    x, axes = op.args
+    product = context.definition(x, "np.matmul")
+    if product is None or context.uses[x] != 1 or tuple(axes) != (1, 0):
+        return None
+    a, b = product.args
+    if not len(a.shape) == len(b.shape) == 2:
+        return None
+    return "np.matmul", tuple([context.add("np.permute_dims", v, (1, 0)) for v in (b, a)]), {}
+
+
 def _scaled_product(op: Op, context: Context) -> Any:
     """(a @ b) * c is a @ (b * c): the factor moves to the smaller operand."""
     for position in (0, 1):
@@ -329,7 +341,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "index_add": (slice_rewrites.index_add, slice_rewrites.pad_padded),
     "masked": (_masked,),
     "np.reshape": (_reshape,),
-    "np.permute_dims": (_permute,),
+    "np.permute_dims": (_permute, _transposed_product),
     "np.broadcast_to": (_broadcast,),
     "np.astype": (_astype,),
     "np.negative": (_negative,),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import numpy_xp
-from chainrule.compiler.native.gemm import gemm_namespace
+from chainrule.compiler.native.namespace import gemm_namespace
 from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Settings = dict[str, Any] | None
