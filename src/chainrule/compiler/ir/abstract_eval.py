@@ -104,11 +104,11 @@ def _dummy_generator() -> Any:
 
 def hashable(tree: Any, leaf_key: Callable[[Any], Any]) -> Any:
     """Return nested arguments as a hashable key, with `leaf_key` of each leaf."""
-    if isinstance(tree, tuple | list):
-        return (type(tree), *[hashable(item, leaf_key) for item in tree])
+    if isinstance(tree, (tuple, list)):
+        return (tree.__class__, *[hashable(item, leaf_key) for item in tree])
     if isinstance(tree, dict):
         return tuple([(key, hashable(value, leaf_key)) for key, value in tree.items()])
-    if isinstance(tree, slice):
+    if tree.__class__ is slice:
         ends = (tree.start, tree.stop, tree.step)
         return ("slice", *[hashable(end, leaf_key) for end in ends])
     return leaf_key(tree)

@@ -220,10 +220,14 @@ class Symbol(ArrayProxy):
         the base from its old one and the written view, or is None if the view is read-only.
         """
         made = cls(take(base.value))
-        made._base, made._take, made._replace = base, take, replace
-        made._value_version = base.version
+        made.become_view(base, take, replace)
         made.layout = layout
         return made
+
+    def become_view(self, base: Symbol, take: Take, replace: Replace | None) -> None:
+        """Become a view, as by `view_of`, of a symbol from whose value the own one was taken."""
+        self._base, self._take, self._replace = base, take, replace
+        self._value_version = base.version
 
     @property
     def outlived(self) -> bool:
