@@ -116,10 +116,14 @@ def hashable(tree: Any, leaf_key: Callable[[Any], Any]) -> Any:
 
 def _leaf_key(leaf: Any) -> Any:
     """Return what result types can depend on: the type of an array, the value of anything else."""
-    if _is_array(leaf):
+    kind = leaf.__class__
+    if kind not in _PLAIN_TYPES and _is_array(leaf):
         return ("array", leaf.shape, leaf.dtype)
     hash(leaf)
-    return (type(leaf), leaf)  # 1, 1.0 and True compare equal, but give different types
+    return (kind, leaf)  # 1, 1.0 and True compare equal, but give different types
+
+
+_PLAIN_TYPES = frozenset([int, float, bool, str, type(None)])
 
 
 def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
@@ -469,4 +473,4 @@ _RULES: dict[str, Callable[..., AbstractResult | None]] = {
 
 def _is_array(x: Any) -> bool:
     """Whether an argument is abstract: a value of a program, known by its type only."""
-    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic | type)
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.generic, type))

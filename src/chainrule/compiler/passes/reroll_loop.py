@@ -78,14 +78,15 @@ def _index_key(op: Op, index: Any, leaves: list[Leaf]) -> Any:
 
 
 def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
-    if isinstance(tree, Value):
+    kind = tree.__class__
+    if kind is Value:
         leaves.append(tree)
         return (tree.shape, tree.dtype)
-    if isinstance(tree, tuple | list):
-        return (type(tree), *[_key(item, leaves, index) for item in tree])
-    if isinstance(tree, slice):
+    if isinstance(tree, (tuple, list)):
+        return (kind, *[_key(item, leaves, index) for item in tree])
+    if kind is slice:
         return ("slice", *[_key(part, leaves) for part in _ends(tree)])
-    if index and type(tree) is int:
+    if index and kind is int:
         leaves.append(tree)
         return int
     return constant_key(tree)

@@ -20,7 +20,7 @@ import numpy as np
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
-from chainrule.autograd.location import locate, user_frame
+from chainrule.autograd.location import Location, locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
@@ -142,6 +142,7 @@ class Trace:
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._hinted: tuple[Any, list[Value]] = (None, [])
+        self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
         self.rules: dict[Any, Any] = {}  # those that ran, see `repeated_rules`
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -401,13 +402,18 @@ class Trace:
         frame = user_frame(sys._getframe(1))
         if frame is None:
             return
-        location = locate(frame.f_code, frame.f_lasti)
+        code, offset = frame.f_code, frame.f_lasti
+        place = self._places.get((id(code), offset))
+        if place is None:
+            name = _assigned_name(code, offset)
+            name = name if name is not None and name.isidentifier() else None
+            place = self._places[id(code), offset] = code, locate(code, offset), name
+        _, location, name = place
         for op in ops:
             op.location = location
-        name = _assigned_name(frame.f_code, frame.f_lasti)
-        instruction = (id(frame), frame.f_lasti)
-        if name is None or not name.isidentifier() or not self.naming or id(frame) == self.caller:
+        if name is None or not self.naming or id(frame) == self.caller:
             return
+        instruction = (id(frame), offset)
         if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
             for value in self._hinted[1]:
                 value.hint = ""
