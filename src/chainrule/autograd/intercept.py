@@ -51,6 +51,16 @@ SLOTS: dict[str, Any] = {
 _read_array = SLOTS["_array"].__get__
 
 
+def _is_own(tensor: Any, interceptor: Interceptor) -> bool:
+    """Return whether the slots of a tensor are those that an interceptor would redirect to."""
+    if interceptor.own is None:
+        return False
+    try:
+        return _read_array(tensor).__class__ is interceptor.own
+    except AttributeError:  # under construction
+        return True
+
+
 class _InterceptedSlot:
     """A slot that is redirected to the interceptor, if there is one in this thread."""
 
@@ -63,27 +73,15 @@ class _InterceptedSlot:
         if tensor is None:
             return self
         interceptor = _current()
-        if interceptor is None:
-            return self.read(tensor)
-        if interceptor.own is not None:
-            try:
-                if _read_array(tensor).__class__ is interceptor.own:
-                    return self.read(tensor)
-            except AttributeError:  # under construction
-                return self.read(tensor)
-        return self.read(interceptor.proxy(tensor))
+        if interceptor is not None and not _is_own(tensor, interceptor):
+            tensor = interceptor.proxy(tensor)
+        return self.read(tensor)
 
     def __set__(self, tensor: Any, value: Any) -> None:
         interceptor = _current()
-        if interceptor is None:
-            return self.write(tensor, value)
-        if interceptor.own is not None and self.name != "_array":
-            try:
-                if _read_array(tensor).__class__ is interceptor.own:
-                    return self.write(tensor, value)
-            except AttributeError:  # under construction
-                return self.write(tensor, value)
-        return self.write(*interceptor.proxy_for_write(tensor, self.name, value))
+        if interceptor is not None and (self.name == "_array" or not _is_own(tensor, interceptor)):
+            tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
+        self.write(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
         interceptor = _current()

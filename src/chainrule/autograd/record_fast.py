@@ -301,7 +301,8 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             carried = carried_class((a, b))
             if carried is not None:
                 if isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
-                    unwatched = unwatched_by(namespace((a if isinstance(a, Tensor) else b)._array))
+                    one: Any = a if isinstance(a, Tensor) else b
+                    unwatched = unwatched_by(namespace(one._array))
                     if unwatched is not None:
                         return unwatched(function, a, b)
                 result = function(plain(a), plain(b))

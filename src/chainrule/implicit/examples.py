@@ -30,7 +30,7 @@ _OF_ONE_EXAMPLE = (
 class _Example:
     """An interceptor that shows the numbers of one example in the place of batched arrays."""
 
-    own = None
+    own: type | None = None
 
     def __init__(self, index: dict[Level, int]) -> None:
         self._index = index

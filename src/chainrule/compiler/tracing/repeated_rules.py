@@ -96,9 +96,13 @@ def _repeat(
     """Record the ops of a rule for other inputs, and return its results for these."""
     now = dict(zip(rule.values, values, strict=True))
     ops = []
+
+    def value_now(value: Value) -> Value:
+        return now.get(value, value)
+
     for op in rule.ops:
-        args = map_values(op.args, lambda v: now.get(v, v))
-        kwargs = {name: map_values(arg, lambda v: now.get(v, v)) for name, arg in op.kwargs.items()}
+        args = map_values(op.args, value_now)
+        kwargs = {name: map_values(arg, value_now) for name, arg in op.kwargs.items()}
         outs = tuple([Value(out.shape, out.dtype) for out in op.outs])
         now.update(zip(op.outs, outs, strict=True))
         ops.append(Op(op.function, args, kwargs, outs))

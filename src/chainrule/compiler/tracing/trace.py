@@ -353,7 +353,8 @@ class Trace:
         """Record an op; return its results, and the container that the function returns."""
         args = self.numbers.operands(name, args)
         args = tuple([self._to_values(arg) for arg in args])
-        kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
+        if kwargs:
+            kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
         for value in outs:

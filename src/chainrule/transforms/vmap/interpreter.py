@@ -29,7 +29,7 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
-    own = None  # a batched array may be of another level
+    own: type | None = None  # a batched array may be of another level
 
     def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
