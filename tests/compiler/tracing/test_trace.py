@@ -20,6 +20,7 @@ from chainrule.autograd.tensor import make
 from chainrule.backend import namespace
 from chainrule.compiler.tracing import run, trace
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
+from chainrule.interrupts import without_collector
 from chainrule.primitives.primitive import TABLE
 from helpers.compile_comparison import agree
 
@@ -366,7 +367,8 @@ def test_a_rule_runs_once_for_all_steps_of_the_same_types(monkeypatch: pytest.Mo
 def agree_in_derivatives(function: Callable[[Any], Any]) -> None:
     x = values(0.3, 0.6, 0.2, 0.9).reshape(2, 2)
     compiled = cr.compile(cr.value_and_grad(lambda x: function(x).sum()), backend="numpy")
-    for got, wanted in zip(compiled(x), cr.value_and_grad(lambda x: function(x).sum())(x)):
+    eager = cr.value_and_grad(lambda x: function(x).sum())
+    for got, wanted in zip(compiled(x), eager(x), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
@@ -470,7 +472,7 @@ def test_a_trace_is_freed_without_the_collector(monkeypatch: pytest.MonkeyPatch)
     gc.disable()
     try:
         cr.compile(cr.grad(lambda x: (cr.sin(x) * x).sum()))(values(1.0, 2.0))
-        assert traces and all([each() is None for each in traces])
+        assert [each() for each in traces] == [None]
     finally:
         gc.enable()
 
@@ -1088,6 +1090,30 @@ def test_a_function_does_not_hide_that_it_asks_for_a_value(function: Any) -> Non
         with pytest.raises(cr.CompileError, match="a value was asked for"):
             cr.compile(function)(cr.ones(2))
     assert cr.compile(lambda x: x * 2)(cr.ones(2)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_enabled_again_when_the_last_thread_has_traced(enabled: bool) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        end.wait(30)
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        thread = threading.Thread(target=without_collector, args=(wait,))
+        thread.start()
+        begun.wait(30)
+        without_collector(lambda: None)
+        assert not gc.isenabled()
+        end.set()
+        thread.join()
+        assert gc.isenabled() == enabled
+    finally:
+        end.set()
+        (gc.enable if before else gc.disable)()
 
 
 # --- names and lines of long functions ------------------------------------------------------------
