@@ -13,13 +13,18 @@ from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
-from chainrule.autograd.record import unwatched_by
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array, is_known, namespace, storage_of
+from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of
+from chainrule.interop.operands import (
+    array_of,
+    arrays_of,
+    is_tracked,
+    tensor_of,
+    unwatched_for,
+)
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
@@ -58,7 +63,7 @@ class ndarray(Tensor):
     # --- NumPy's protocols ---
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-        unwatched = None if settings else _unwatched(inputs)
+        unwatched = None if settings else unwatched_for(inputs)
         if unwatched is not None:
             return unwatched(self.__array_ufunc__, ufunc, method, *inputs)
         out = settings.pop("out", None)
@@ -300,26 +305,6 @@ def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
     return as_ndarray(rebuild(*parts))
 
 
-def _unwatched(args: Any) -> Callable[..., Any] | None:
-    """Return what calls a function of these arguments in a trace without being watched, if any."""
-    for x in args:
-        if isinstance(x, Tensor):
-            array = x._array
-            found = None if array.__class__ is np.ndarray else unwatched_by(namespace(array))
-            return found if found is not None and _is_plain(args) else None
-    return None
-
-
-def _is_plain(tree: Any) -> bool:
-    """Return whether arguments are arrays and numbers, whose conversion runs no code of users."""
-    if tree.__class__ in (tuple, list):
-        return all([_is_plain(item) for item in tree])
-    return tree.__class__ in _PLAIN_CLASSES
-
-
-_PLAIN_CLASSES = frozenset([ndarray, np.ndarray, Tensor, int, float, bool, type(None)])
-
-
 def behaves_as_array(leaf: Any) -> bool:
     """Return whether a function gets an `ndarray` in the place of this argument."""
     return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
@@ -330,7 +315,7 @@ def behaves_as_array(leaf: Any) -> bool:
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
-    unwatched = None if kwargs else _unwatched(args)
+    unwatched = None if kwargs else unwatched_for(args)
     if unwatched is not None:
         return unwatched(call, function, args, kwargs)
     out = kwargs.get("out")

@@ -18,7 +18,7 @@ import chainrule as cr
 import chainrule.numpy as cnp
 from chainrule.autograd.tensor import make
 from chainrule.backend import namespace
-from chainrule.compiler.tracing import run, trace
+from chainrule.compiler.tracing import names, run, trace
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.interrupts import without_collector
 from chainrule.primitives.primitive import TABLE
@@ -1132,18 +1132,18 @@ def made_of(lines: int, first: int = 0) -> Callable[[Any], Any]:
 
 
 def test_names_of_functions_that_come_and_go() -> None:
-    limit = trace._MAX_NAMES
+    limit = names._MAX_NAMES
     for first in range(0, 2 * (limit + 5), 2):  # beyond the functions that are remembered
         compiled = cr.compile(made_of(2, first), backend="numpy")
         compiled(values(1.0))
         assert f"v{first} = x * 2" in compiled.source
-    assert len(trace._NAMES) <= limit
+    assert len(names._NAMES) <= limit
 
 
 def test_the_instructions_of_a_function_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    read = trace._read_names
-    monkeypatch.setattr(trace, "_read_names", lambda code: calls.append(code) or read(code))
+    read = names._read_names
+    monkeypatch.setattr(names, "_read_names", lambda code: calls.append(code) or read(code))
     function = made_of(50, 7)
     cr.compile(function, backend="numpy")(values(1.0))
     cr.compile(function, backend="numpy")(values(1.0, 2.0))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dis
 import keyword
 import pickle
 import re
 import sys
 import weakref
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -31,7 +29,11 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import argument_names, cell_names
+from chainrule.compiler.tracing.names import (
+    argument_names,
+    assigned_name,
+    cell_names,
+)
 from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
@@ -406,7 +408,7 @@ class Trace:
         code, offset = frame.f_code, frame.f_lasti
         place = self._places.get((id(code), offset))
         if place is None:
-            name = _assigned_name(code, offset)
+            name = assigned_name(code, offset)
             name = name if name is not None and name.isidentifier() else None
             place = self._places[id(code), offset] = code, locate(code, offset), name
         _, location, name = place
@@ -420,37 +422,6 @@ class Trace:
                 value.hint = ""
         self._hinted = instruction, list(ops[-1].outs)
         ops[-1].outs[0].hint = name
-
-
-class _Names(NamedTuple):
-    """The instructions of a code object, and the variable of each that is a store."""
-
-    code: CodeType
-    offsets: list[int]
-    stores: dict[int, str]
-
-
-_NAMES: dict[int, _Names] = {}  # by the id of the code, whose hash takes as long as the code is
-_MAX_NAMES = 256
-
-
-def _assigned_name(code: CodeType, instruction: int) -> str | None:
-    """Return the name of the variable to which the result of an instruction is bound, if any."""
-    _, offsets, stores = _NAMES.get(id(code)) or _read_names(code)
-    following = bisect_right(offsets, instruction)
-    return stores.get(offsets[following]) if following < len(offsets) else None
-
-
-def _read_names(code: CodeType) -> _Names:
-    found = list(dis.get_instructions(code))
-    stores = {i.offset: i.argval for i in found if i.opname in _STORE_OPCODES}
-    if len(_NAMES) >= _MAX_NAMES:
-        _NAMES.clear()
-    names = _NAMES[id(code)] = _Names(code, [i.offset for i in found], stores)
-    return names
-
-
-_STORE_OPCODES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
 def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
