@@ -18,13 +18,7 @@ from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import (
-    array_of,
-    arrays_of,
-    is_tracked,
-    tensor_of,
-    unwatched_for,
-)
+from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, unwatched_for
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
