@@ -26,7 +26,7 @@ from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
 
-ATOMS = frozenset([int, float, complex, bool, str, type(None), type(...), np.dtype])
+ATOMS = frozenset([int, float, complex, bool, str, type(None), type(...)])
 """Types of settings without values in them, by which arguments are walked faster."""
 
 
