@@ -146,13 +146,26 @@ def start(thread: threading.Thread) -> None:
 
 
 def without_collector(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function with the garbage collector disabled."""
+    """Call a function with the garbage collector disabled, which other threads may do as well."""
+    run = object()
+    enabled = gc.isenabled() or bool(_uncollected)
 
     def call() -> T:
+        if enabled:
+            _uncollected.add(run)
         gc.disable()
         return function(*args, **kwargs)
 
-    return call_then(gc.enable if gc.isenabled() else gc.disable, call)
+    def leave() -> None:
+        _uncollected.discard(run)
+        if enabled and not _uncollected:
+            gc.enable()
+
+    return call_then(leave, call)
+
+
+_uncollected: set[object] = set()
+"""The calls in any thread for which the collector is disabled; the last one enables it again."""
 
 
 def from_first_instruction(function: F) -> F:

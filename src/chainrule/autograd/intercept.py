@@ -23,6 +23,10 @@ from chainrule.interrupts import P, T, call_then, call_with
 class Interceptor(Protocol):
     """A trace or a vmap to which reads and writes of tensors' slots are redirected."""
 
+    own: type | None
+    """Class of the arrays whose tensors are its own: these it is not asked about, which is most of
+    the cost of a trace, except where the array itself is set."""
+
     def proxy(self, tensor: Tensor) -> Tensor:
         """Return the tensor whose slots are read instead of those of `tensor`."""
 
@@ -44,6 +48,19 @@ SLOTS: dict[str, Any] = {
 """The plain slots of tensors, which bypass interception."""
 
 
+_read_array = SLOTS["_array"].__get__
+
+
+def _is_own(tensor: Any, interceptor: Interceptor) -> bool:
+    """Return whether the slots of a tensor are those that an interceptor would redirect to."""
+    if interceptor.own is None:
+        return False
+    try:
+        return _read_array(tensor).__class__ is interceptor.own
+    except AttributeError:  # under construction
+        return True
+
+
 class _InterceptedSlot:
     """A slot that is redirected to the interceptor, if there is one in this thread."""
 
@@ -56,11 +73,13 @@ class _InterceptedSlot:
         if tensor is None:
             return self
         interceptor = _current()
-        return self.read(tensor if interceptor is None else interceptor.proxy(tensor))
+        if interceptor is not None and not _is_own(tensor, interceptor):
+            tensor = interceptor.proxy(tensor)
+        return self.read(tensor)
 
     def __set__(self, tensor: Any, value: Any) -> None:
         interceptor = _current()
-        if interceptor is not None:
+        if interceptor is not None and (self.name == "_array" or not _is_own(tensor, interceptor)):
             tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
         self.write(tensor, value)
 

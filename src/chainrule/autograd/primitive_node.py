@@ -131,8 +131,10 @@ class PrimitiveNode(Node):
             saved = self.saved_values()
         plan = self.plan
         if run.xp is None:
-            xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
-            grads = plan.vjp(xp, g, saved, self.settings)
+            if g.__class__ is ndarray:
+                grads = plan.vjp(numpy_xp, g, saved, self.settings)
+            else:
+                grads = _namespace_of(g).run_vjp(plan, g, saved, self.settings)
         else:
             xp = run.xp
             if g.__class__ is dict or g._array.__class__ is not ndarray:

@@ -144,6 +144,13 @@ def pack_array(
     return SavedTensor(packed, unpack, array)
 
 
+def unwatched_by(xp: Any) -> Callable[..., Any] | None:
+    """Return what calls a recorder that nothing need watch: no code of the user runs in it."""
+    modes = _mode()
+    found: Callable[..., Any] | None = xp.unwatched
+    return found if modes is None or not modes.special else None
+
+
 def apply(
     primitive: Primitive,
     operands: Sequence[Any],
@@ -166,6 +173,9 @@ def apply(
     for array in arrays:
         if array.__class__ is not ndarray:
             xp = namespace_among(arrays)
+            unwatched = unwatched_by(xp)
+            if unwatched is not None:
+                return unwatched(apply, primitive, operands, settings)
             break
     if kernel is None or xp is not numpy_xp:
         kernel = forward_of(primitive, xp)

@@ -16,7 +16,14 @@ from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, prepare_looking
 from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import apply, as_carried, record, record_special, stamp_node
+from chainrule.autograd.record import (
+    apply,
+    as_carried,
+    record,
+    record_special,
+    stamp_node,
+    unwatched_by,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
@@ -282,17 +289,22 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if b is not number or dtype is not x.dtype:
                 y = np_array(b, x.dtype)
                 last[0] = (b, x.dtype, y)  # in a loop, the next one is the same
-            b = None
+            given, b = b, None
         elif a.__class__ in _NUMBERS and b.__class__ is Tensor and b._array.dtype.kind == "f":
             y = b._array
             number, dtype, x = last[0]
             if a is not number or dtype is not y.dtype:
                 x = np_array(a, y.dtype)
                 last[0] = (a, y.dtype, x)
-            a = None
+            given, a = a, None
         else:
             carried = carried_class((a, b))
             if carried is not None:
+                if isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
+                    one: Any = a if isinstance(a, Tensor) else b
+                    unwatched = unwatched_by(namespace(one._array))
+                    if unwatched is not None:
+                        return unwatched(function, a, b)
                 result = function(plain(a), plain(b))
                 return result if result is NotImplemented else as_carried(result, carried)
             x, y = as_operands(a, b)
@@ -305,6 +317,9 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 out = kernel(x, y)
             else:
                 xp = namespace_among((x, y))
+                unwatched = unwatched_by(xp)
+                if unwatched is not None:
+                    return unwatched(function, given if a is None else a, given if b is None else b)
                 if a is None:
                     x = xp.number(x, y)
                 elif b is None:
@@ -378,6 +393,8 @@ def _transfer(primitive: Primitive) -> Callable[..., Any]:
 
 
 _NUMBERS = frozenset([float, int])
+_PLAIN = (Tensor, float, int)
+"""Operands whose conversion runs no code of the user."""
 
 _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
     "unary": _unary,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -29,6 +30,18 @@ class NamespaceDefaults:
     def lock(self, x: Array) -> None:
         """Make an array read-only, of which several elements are one place in memory."""
         x.flags.writeable = False
+
+    @property
+    def unwatched(self) -> Callable[..., Any] | None:
+        """What calls a function of the engine so that nothing watches the code that runs.
+
+        None if nothing does. In a trace, watching takes as long as the code does.
+        """
+        return None
+
+    def run_vjp(self, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
+        """Return the cotangents of the inputs, by the rules of a plan of `primitives`."""
+        return plan.vjp(self, g, saved, settings)
 
     def number(self, x: Array, like: Array) -> Array:
         """Return a number, which is a 0-d array of NumPy's, as an operand beside an array."""

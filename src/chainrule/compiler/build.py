@@ -33,7 +33,7 @@ from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
 from chainrule.compiler.tracing.varying_numbers import Place, VaryingNumber, numbers_of
 from chainrule.errors import AutogradError, CompileError
-from chainrule.interrupts import call_with
+from chainrule.interrupts import call_with, without_collector
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.numpy.array_class import ndarray as numpy_array
 from chainrule.transforms.arguments import title_of
@@ -103,7 +103,9 @@ def build(
         loops: list[Remark] = []  # over the examples of a vmap
         variables: dict[ContextVar[Any], Any] = {REMARKS: loops, STRICT: strict or STRICT.get()}
         try:
-            built = call_with(variables, _build, function, args, kwargs, backend, places)
+            built = call_with(
+                variables, without_collector, _build, function, args, kwargs, backend, places
+            )
             break
         except (CompileError, TypeError, AttributeError):  # of what takes no open number
             if not places:

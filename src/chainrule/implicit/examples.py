@@ -30,6 +30,8 @@ _OF_ONE_EXAMPLE = (
 class _Example:
     """An interceptor that shows the numbers of one example in the place of batched arrays."""
 
+    own: type | None = None
+
     def __init__(self, index: dict[Level, int]) -> None:
         self._index = index
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}

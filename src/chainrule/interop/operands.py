@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.record import unwatched_by
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array, is_known
+from chainrule.backend import is_array, is_known, namespace, ndarray
 from chainrule.ops import join_split
 
 Array = Any
@@ -98,3 +99,23 @@ def is_tracked(*values: Any) -> bool:
 def constant(array: Array) -> Tensor:
     """Return an array or a NumPy scalar as a tensor of its dtype."""
     return make(array if is_array(array) else np.asarray(array), None)
+
+
+def unwatched_for(args: Iterable[Any]) -> Callable[..., Any] | None:
+    """Return what calls a function of these arguments in a trace without being watched, if any."""
+    for x in args:
+        if isinstance(x, Tensor):
+            array = x._array
+            found = None if array.__class__ is ndarray else unwatched_by(namespace(array))
+            return found if found is not None and _is_plain(args) else None
+    return None
+
+
+def _is_plain(tree: Any) -> bool:
+    """Return whether arguments are arrays and numbers, whose conversion runs no code of users."""
+    if tree.__class__ in (tuple, list):
+        return all([_is_plain(item) for item in tree])
+    return tree.__class__ in _PLAIN_CLASSES or (isinstance(tree, Tensor) and tree.is_carried)
+
+
+_PLAIN_CLASSES = frozenset([Tensor, ndarray, int, float, bool, type(None)])

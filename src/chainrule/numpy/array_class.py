@@ -18,7 +18,7 @@ from chainrule.backend import is_array, is_known, storage_of
 from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of
+from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, unwatched_for
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.ops.indexing import set_at
@@ -57,6 +57,9 @@ class ndarray(Tensor):
     # --- NumPy's protocols ---
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        unwatched = None if settings else unwatched_for(inputs)
+        if unwatched is not None:
+            return unwatched(self.__array_ufunc__, ufunc, method, *inputs)
         out = settings.pop("out", None)
         if method == "at":
             return _write_at(ufunc, *inputs)
@@ -306,6 +309,9 @@ def behaves_as_array(leaf: Any) -> bool:
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
+    unwatched = None if kwargs else unwatched_for(args)
+    if unwatched is not None:
+        return unwatched(call, function, args, kwargs)
     out = kwargs.get("out")
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}

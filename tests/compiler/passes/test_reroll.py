@@ -250,6 +250,31 @@ def test_loops_of_any_length_are_rolled_up() -> None:
     assert len(set(lengths)) == 1
 
 
+def lagged(steps: int, lag: int) -> Callable[[Any], Any]:
+    """Return a sum over a list, of which a step reads what the one some steps before made."""
+    xs = XS[cr.arange(steps) % N]
+
+    def values(h: Any) -> Any:
+        hs = [h * (i + 1) for i in range(lag)]
+        for t in range(steps):
+            hs.append(cr.tanh(0.5 * hs[-1] - 0.3 * hs[-lag] + xs[t]))
+        return sum(h.sum() for h in hs) + (cr.stack(hs[::-1]) ** 2).sum()
+
+    return values
+
+
+@pytest.mark.parametrize("lag", [2, 3, 5])
+def test_a_list_that_loops_made_in_turns_is_read_as_one_table(lag: int) -> None:
+    lengths = []
+    for steps in (40, 80, 120):  # multiples of the steps that a rolled loop takes at a time
+        values = lagged(steps, lag)
+        compiled = compiled_to_numpy(lambda h, values=values: cr.autograd_grad(values(h), h))
+        got, wanted = compiled(H)[0], cr.autograd_grad(values(H), H)[0]
+        np.testing.assert_allclose(got.detach(), wanted.detach(), rtol=1e-9)
+        lengths.append(len(compiled.source.splitlines()))
+    assert max(lengths) < min(lengths) + 40
+
+
 def test_loops_in_loops_are_rolled_up_whatever_the_lengths() -> None:
     lengths = []
     for rows, columns in ((12, 11), (15, 15), (13, 24)):

@@ -15,9 +15,13 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy as cnp
 from chainrule.autograd.tensor import make
 from chainrule.backend import namespace
-from chainrule.compiler.tracing import trace
+from chainrule.compiler.tracing import names, run, trace
+from chainrule.compiler.tracing.namespace import SYMBOL_XP
+from chainrule.interrupts import without_collector
+from chainrule.primitives.primitive import TABLE
 from helpers.compile_comparison import agree
 
 
@@ -340,6 +344,137 @@ def test_gradients_accumulate_in_the_tensors_that_are_there() -> None:
     w.grad.zero_()
     compiled(w, values(3.0, 3.0))
     assert w.grad.tolist() == [3.0, 3.0]
+
+
+# --- rules that ran before ------------------------------------------------------------------------
+
+
+def test_a_rule_runs_once_for_all_steps_of_the_same_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = TABLE["sin"].plan((True,))
+    calls = []
+    vjp = plan.vjp
+    monkeypatch.setattr(plan, "vjp", lambda *args: (calls.append(args[0]), vjp(*args))[1])
+
+    def waves(x: Any) -> Any:
+        for _ in range(20):
+            x = cr.sin(x) * x
+        return x
+
+    agree_in_derivatives(waves)
+    assert calls.count(SYMBOL_XP) == 1
+
+
+def agree_in_derivatives(function: Callable[[Any], Any]) -> None:
+    x = values(0.3, 0.6, 0.2, 0.9).reshape(2, 2)
+    compiled = cr.compile(cr.value_and_grad(lambda x: function(x).sum()), backend="numpy")
+    eager = cr.value_and_grad(lambda x: function(x).sum())
+    for got, wanted in zip(compiled(x), eager(x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * x + x * (x + 1) + (x + 2) * x,  # one value twice, and two values
+        lambda x: x * (x + 1) + x * x,
+        lambda x: (x * 2) * 3.0 * -0.0 + (x * 0.0).exp() * x,
+        lambda x: x**2 + x**3 + x**0.5,
+        lambda x: x.sum(0) * x.sum(1) + x.sum(0, keepdim=True) + x.sum(1, keepdim=True),
+        lambda x: x.T @ x + x @ x.T + x @ x,
+        lambda x: x[[True, False]] + x[[False, True]] + x[0] + x[1],
+        lambda x: cr.where(x > 0.5, x, x * x) + cr.where(x > 0.25, x * x, x),
+        lambda x: cr.stack([x[i, j] * x[j, i] for i in range(2) for j in range(2)]),
+        lambda x: x.to(cr.float32).to(cr.float64) * x + x.to(cr.float64),
+    ],
+)
+def test_a_rule_for_other_arguments_is_another(function: Callable[[Any], Any]) -> None:
+    agree_in_derivatives(function)
+
+
+def test_gradients_by_a_repeated_rule_have_memory_of_their_own() -> None:
+    def gradients(x: Any, y: Any) -> Any:
+        g = cr.ones_like(x)
+        first = cr.autograd_grad(x.T, x, g.T)[0]
+        second = cr.autograd_grad(y.T, y, g.T)[0]
+        third = first.clone()
+        second.mul_(3.0)
+        return first, second, third, g
+
+    args = [values(1.0, 2.0, 3.0, 4.0).reshape(2, 2).requires_grad_() for _ in range(2)]
+    for got, wanted in zip(cr.compile(gradients)(*args), gradients(*args), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_repeated_rule_knows_the_order_in_memory() -> None:
+    def orders(x: Any) -> Any:
+        g = cr.ones_like(x)
+        found = [cr.autograd_grad(x.T, x, each)[0] for each in (g, g.T)]
+        return [x * (1.0 if each.is_contiguous() else 2.0) for each in found]
+
+    x = values(1.0, 2.0, 3.0, 4.0).reshape(2, 2).requires_grad_()
+    for got, wanted in zip(cr.compile(orders)(x), orders(x), strict=True):
+        np.testing.assert_array_equal(got.detach(), wanted.detach())
+
+
+# --- what the user's code reads -------------------------------------------------------------------
+
+FACTOR = 2.0
+
+
+def times_factor(x: Any) -> Any:
+    return x * FACTOR
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array"])
+def test_code_after_operations_and_their_errors_is_seen(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+
+    def function(x: Any) -> Any:
+        x = cnp.sin(x) + x @ np.eye(2) if kind == "array" else cr.sin(x) + x * 2
+        with contextlib.suppress(ValueError):
+            x = x + (np.ones(7) if kind == "array" else cr.ones(7))
+        return times_factor(x)
+
+    x = cnp.array([0.5, 1.0]) if kind == "array" else values(0.5, 1.0)
+    compiled = cr.compile(function)
+    before = compiled(x)
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    np.testing.assert_allclose(compiled(x) / before, 1.5)
+
+
+def test_hooks_of_saved_tensors_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+
+    def gradient(x: Any) -> Any:
+        with cr.saved_tensors_hooks(times_factor, lambda x: x):
+            y = x * x
+        return cr.autograd_grad(y.sum(), x)[0]
+
+    compiled = cr.compile(gradient)
+    x = leaf(1.0, 2.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+
+
+def test_a_trace_is_freed_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = []
+
+    class Watched(trace.Trace):
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            traces.append(weakref.ref(self))
+
+    monkeypatch.setattr(run, "Trace", Watched)
+    gc.collect()
+    gc.disable()
+    try:
+        cr.compile(cr.grad(lambda x: (cr.sin(x) * x).sum()))(values(1.0, 2.0))
+        assert [each() for each in traces] == [None]
+    finally:
+        gc.enable()
 
 
 # --- hooks ----------------------------------------------------------------------------------------
@@ -957,6 +1092,30 @@ def test_a_function_does_not_hide_that_it_asks_for_a_value(function: Any) -> Non
     assert cr.compile(lambda x: x * 2)(cr.ones(2)).tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_enabled_again_when_the_last_thread_has_traced(enabled: bool) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        end.wait(30)
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        thread = threading.Thread(target=without_collector, args=(wait,))
+        thread.start()
+        begun.wait(30)
+        without_collector(lambda: None)
+        assert not gc.isenabled()
+        end.set()
+        thread.join()
+        assert gc.isenabled() == enabled
+    finally:
+        end.set()
+        (gc.enable if before else gc.disable)()
+
+
 # --- names and lines of long functions ------------------------------------------------------------
 
 
@@ -973,18 +1132,18 @@ def made_of(lines: int, first: int = 0) -> Callable[[Any], Any]:
 
 
 def test_names_of_functions_that_come_and_go() -> None:
-    limit = trace._MAX_NAMES
+    limit = names._MAX_NAMES
     for first in range(0, 2 * (limit + 5), 2):  # beyond the functions that are remembered
         compiled = cr.compile(made_of(2, first), backend="numpy")
         compiled(values(1.0))
         assert f"v{first} = x * 2" in compiled.source
-    assert len(trace._NAMES) <= limit
+    assert len(names._NAMES) <= limit
 
 
 def test_the_instructions_of_a_function_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    read = trace._read_names
-    monkeypatch.setattr(trace, "_read_names", lambda code: calls.append(code) or read(code))
+    read = names._read_names
+    monkeypatch.setattr(names, "_read_names", lambda code: calls.append(code) or read(code))
     function = made_of(50, 7)
     cr.compile(function, backend="numpy")(values(1.0))
     cr.compile(function, backend="numpy")(values(1.0, 2.0))

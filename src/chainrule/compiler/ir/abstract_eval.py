@@ -63,20 +63,23 @@ def resolve(name: str) -> Callable[..., Any]:
 
 def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
     """Return the types of a function's results; arguments with shape and dtype are abstract."""
+    if name == DRAW:
+        args = (_dummy_generator(), *args[1:])  # the real generator would advance
+    key: Any
+    try:
+        key = (name, hashable(args, _leaf_key), hashable(kwargs, _leaf_key) if kwargs else ())
+        found = _CACHE.get(key)
+    except TypeError:  # an argument that can't be hashed
+        key = found = None
+    if found is not None:
+        return found
     if name.rpartition(".")[2] in DYNAMIC_SHAPE and not _has_static_bins(name, args, kwargs):
         raise CompileError(
             f"{name}: the shape of the result depends on values, which a compiled function doesn't "
             "know. Use where(), a mask to multiply with, or call it outside"
         )
-    if name == DRAW:
-        args = (_dummy_generator(), *args[1:])  # the real generator would advance
-    try:
-        key = (name, hashable(args, _leaf_key), hashable(kwargs, _leaf_key))
-        found = _CACHE.get(key)
-    except TypeError:  # an argument that can't be hashed
-        return _evaluate(name, args, kwargs)
-    if found is None:
-        found = _evaluate(name, args, kwargs)
+    found = _evaluate(name, args, kwargs)
+    if key is not None:
         if len(_CACHE) > _MAX_CACHED:
             _CACHE.clear()
         _CACHE[key] = found
@@ -104,11 +107,14 @@ def _dummy_generator() -> Any:
 
 def hashable(tree: Any, leaf_key: Callable[[Any], Any]) -> Any:
     """Return nested arguments as a hashable key, with `leaf_key` of each leaf."""
-    if isinstance(tree, tuple | list):
-        return (type(tree), *[hashable(item, leaf_key) for item in tree])
+    kind = tree.__class__
+    if kind in _PLAIN_TYPES:
+        return leaf_key(tree)
+    if isinstance(tree, (tuple, list)):
+        return (kind, *[hashable(item, leaf_key) for item in tree])
     if isinstance(tree, dict):
         return tuple([(key, hashable(value, leaf_key)) for key, value in tree.items()])
-    if isinstance(tree, slice):
+    if kind is slice:
         ends = (tree.start, tree.stop, tree.step)
         return ("slice", *[hashable(end, leaf_key) for end in ends])
     return leaf_key(tree)
@@ -116,10 +122,14 @@ def hashable(tree: Any, leaf_key: Callable[[Any], Any]) -> Any:
 
 def _leaf_key(leaf: Any) -> Any:
     """Return what result types can depend on: the type of an array, the value of anything else."""
-    if _is_array(leaf):
+    kind = leaf.__class__
+    if kind not in _PLAIN_TYPES and _is_array(leaf):
         return ("array", leaf.shape, leaf.dtype)
     hash(leaf)
-    return (type(leaf), leaf)  # 1, 1.0 and True compare equal, but give different types
+    return (kind, leaf)  # 1, 1.0 and True compare equal, but give different types
+
+
+_PLAIN_TYPES = frozenset([int, float, bool, str, type(None)])
 
 
 def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
@@ -469,4 +479,4 @@ _RULES: dict[str, Callable[..., AbstractResult | None]] = {
 
 def _is_array(x: Any) -> bool:
     """Whether an argument is abstract: a value of a program, known by its type only."""
-    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic | type)
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.generic, type))

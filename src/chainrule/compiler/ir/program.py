@@ -26,6 +26,9 @@ from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
 
+ATOMS = frozenset([int, float, complex, bool, str, type(None), type(...)])
+"""Types of settings without values in them, by which arguments are walked faster."""
+
 
 class Value:
     """One array of a program, known by its shape and dtype."""
@@ -34,7 +37,7 @@ class Value:
 
     def __init__(self, shape: Shape, dtype: Any, hint: str = "") -> None:
         self.shape = shape
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
         self.hint = hint  # the name of the user's variable, where it is known
 
     @property
@@ -88,7 +91,11 @@ class Op:
     def inputs(self) -> list[Value]:
         """The operands, in order and with repeats, then the free values of its regions."""
         if self.operands is None:
-            self.operands = tuple(values_in((self.args, tuple(self.kwargs.values()))))
+            found: list[Value] = []
+            _collect(self.args, found)
+            if self.kwargs:
+                _collect(tuple(self.kwargs.values()), found)
+            self.operands = tuple(found)
         found = list(self.operands)
         for region in self.regions:
             found += region.free_values()
@@ -98,6 +105,8 @@ class Op:
         """Return the op with `change(value)` in place of each input."""
         args = map_values(self.args, change)
         kwargs = {key: map_values(value, change) for key, value in self.kwargs.items()}
+        if not self.regions:
+            return Op(self.function, args, kwargs, self.outs, self.location)
         regions = tuple([region.substitute(change) for region in self.regions])
         return Op(self.function, args, kwargs, self.outs, self.location, regions)
 
@@ -110,23 +119,31 @@ def values_in(tree: Any) -> list[Value]:
 
 
 def _collect(tree: Any, found: list[Value]) -> None:
-    if isinstance(tree, Value):
+    kind = tree.__class__
+    if kind is Value:
         found.append(tree)
-    elif isinstance(tree, tuple | list):
+    elif kind in ATOMS:
+        return
+    elif isinstance(tree, (tuple, list)):
         for item in tree:
             _collect(item, found)
-    elif isinstance(tree, slice):
+    elif kind is slice:
         _collect((tree.start, tree.stop, tree.step), found)
 
 
 def map_values(tree: Any, change: Callable[[Value], Any]) -> Any:
     """Return nested arguments with `change(value)` in place of each value."""
-    if isinstance(tree, Value):
+    kind = tree.__class__
+    if kind is Value:
         return change(tree)
-    if isinstance(tree, tuple | list):
+    if kind in ATOMS:
+        return tree
+    if kind is tuple:
+        return tuple([map_values(item, change) for item in tree])
+    if isinstance(tree, (tuple, list)):
         items = [map_values(item, change) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-    if isinstance(tree, slice):
+        return kind(*items) if hasattr(tree, "_fields") else kind(items)
+    if kind is slice:
         return slice(*(map_values(part, change) for part in (tree.start, tree.stop, tree.step)))
     return tree
 

@@ -32,13 +32,18 @@ def eliminate_dead_code(program: Program) -> Program:
     for op in reversed(program.ops):
         if op.regions:
             op = eliminate_dead_results(op, live, eliminate_dead_code)
-        draws = any(inner.function == DRAW for inner in every_op([op]))
-        if draws or not live.isdisjoint(op.outs):
+        if not live.isdisjoint(op.outs) or _draws(op):
             live.update(op.inputs)
             kept.append(op)
     program.ops = kept[::-1]
     program.constants = {v: a for v, a in program.constants.items() if v in live}
     return program
+
+
+def _draws(op: Op) -> bool:
+    if not op.regions:
+        return op.function == DRAW
+    return any(inner.function == DRAW for inner in every_op([op]))
 
 
 def eliminate_common_subexpressions(program: Program) -> Program:

@@ -78,14 +78,15 @@ def _index_key(op: Op, index: Any, leaves: list[Leaf]) -> Any:
 
 
 def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
-    if isinstance(tree, Value):
+    kind = tree.__class__
+    if kind is Value:
         leaves.append(tree)
         return (tree.shape, tree.dtype)
-    if isinstance(tree, tuple | list):
-        return (type(tree), *[_key(item, leaves, index) for item in tree])
-    if isinstance(tree, slice):
+    if isinstance(tree, (tuple, list)):
+        return (kind, *[_key(item, leaves, index) for item in tree])
+    if kind is slice:
         return ("slice", *[_key(part, leaves) for part in _ends(tree)])
-    if index and type(tree) is int:
+    if index and kind is int:
         leaves.append(tree)
         return int
     return constant_key(tree)
@@ -180,11 +181,11 @@ class LoopBuilder:
     def copy(self, op: Op) -> None:
         """Append an op; a stack of values that a loop has stacked already becomes a slice."""
         if op.function == "np.stack" and op.kwargs.get("axis") == 0:
-            parts = self._runs(op.args[0])
-            if len(parts) == 1 and len(op.args[0]) > 1:
-                op = Op("getitem", parts[0], {}, op.outs, op.location)
-            elif len(parts) <= len(op.args[0]) // 2:
-                arrays = tuple([self._add_run(part) for part in parts])
+            runs = self._runs(op.args[0])
+            if len(runs) == 1 and isinstance(runs[0], list) and len(runs[0]) == 1:
+                op = Op("getitem", runs[0][0], {}, op.outs, op.location)
+            elif len(runs) <= len(op.args[0]) // 2:
+                arrays = tuple([self._add_run(run) for run in runs])
                 op = Op("np.concat", (arrays,), {"axis": 0}, op.outs, op.location)
         self.add(op)
 
@@ -395,34 +396,71 @@ class LoopBuilder:
 
     # --- stacks of slices of stacks ---
 
-    def _runs(self, values: Sequence[Value]) -> list[tuple[Any, ...]]:
-        """Return the values as runs: (stack, slice) for consecutive slices, else (value,)."""
-        runs: list[Any] = []
-        for value in values:
-            stack, index = _slice_index(self.made.get(value))
-            if stack is None:
-                runs.append([value])
-                continue
-            run: Any = runs[-1] if runs else [None]
-            if run[0] is stack and len(run) == 2:
-                run.append(index - run[1][0])
-            if run[0] is stack and run[2] in (1, -1) and index == run[1][-1] + run[2]:
-                run[1].append(index)
-            else:
-                runs.append([stack, [index]])
-        return [tuple(run) if len(run) == 1 else (run[0], _slice_of(*run[:2])) for run in runs]
+    def _runs(self, values: Sequence[Value]) -> list[_Run]:
+        """Return the values as runs of slices that follow each other, of one stack or several.
 
-    def _add_run(self, run: tuple[Any, ...]) -> Value:
-        """Append the op that gives a run as one array."""
-        value = run[0]
-        if len(run) == 1:
-            out = Value((1, *value.shape), value.dtype)
-            self.add(Op("np.reshape", (value, out.shape), {}, (out,)))
-        else:
-            count = len(range(*run[1].indices(value.shape[0])))
-            out = Value((count, *value.shape[1:]), value.dtype)
-            self.add(Op("getitem", run, {}, (out,)))
+        Several take turns where a step of the loop that made them is several steps of the user's.
+        """
+        items = [_slice_index(self.made.get(value)) for value in values]
+        following = _following([stack for stack, _ in items])
+        runs: list[_Run] = []
+        begin = 0
+        while begin < len(values):
+            count, step = _turns(items, begin, following[begin] - begin)
+            stacks = items[begin : following[begin] if count > 1 else begin + 1]
+            slices = [
+                (stack, _slice_of(stack, index, count, step))
+                for stack, index in stacks
+                if stack is not None
+            ]
+            runs.append(slices or values[begin])
+            begin += count * len(stacks)
+        return runs
+
+    def _add_run(self, run: _Run) -> Value:
+        """Append the ops that give a run as one array."""
+        if isinstance(run, Value):
+            return self._added("np.reshape", (run, (1, *run.shape)), (1, *run.shape), run.dtype)
+        shape, dtype = run[0][0].shape[1:], run[0][0].dtype
+        count = len(range(*run[0][1].indices(run[0][0].shape[0])))
+        parts = [self._added("getitem", part, (count, *shape), dtype) for part in run]
+        if len(parts) == 1:
+            return parts[0]
+        turns = Value((count, len(parts), *shape), dtype)
+        self.add(Op("np.stack", (tuple(parts),), {"axis": 1}, (turns,)))
+        flat = (count * len(parts), *shape)
+        return self._added("np.reshape", (turns, flat), flat, dtype)
+
+    def _added(self, function: str, args: tuple[Any, ...], shape: Any, dtype: Any) -> Value:
+        out = Value(shape, dtype)
+        self.add(Op(function, args, {}, (out,)))
         return out
+
+
+_Run = list[tuple[Value, slice]] | Value
+"""The slices of stacks that take turns, or a value that is no slice of one."""
+
+
+def _following(items: Sequence[Any]) -> list[int]:
+    """Return for each item the position of the next one that is the same, else its own."""
+    found, last = [], dict[Any, int]()
+    for position in reversed(range(len(items))):
+        found.append(last.get(items[position], position))
+        last[items[position]] = position
+    return found[::-1]
+
+
+def _turns(items: Sequence[tuple[Value | None, int]], begin: int, period: int) -> tuple[int, int]:
+    """Return how many times stacks take turns from a position on, and the step of their indices."""
+    if items[begin][0] is None or not period:
+        return 1, 1
+    step, end = items[begin + period][1] - items[begin][1], begin + period
+    while end < len(items) and step in (1, -1):
+        (stack, index), (other, before) = items[end], items[end - period]
+        if stack is None or stack is not other or index != before + step:
+            break
+        end += 1
+    return max((end - begin) // period, 1), step
 
 
 def _batched_key(base: Value, key: Any, steps: int) -> tuple[Any, ...] | None:
@@ -471,10 +509,9 @@ def _slice_index(op: Op | None) -> tuple[Value | None, int]:
     return (stack, key) if type(key) is int and key >= 0 else (None, 0)
 
 
-def _slice_of(stack: Value, indices: list[int]) -> slice:
-    """Return the slice of consecutive indices, in either direction."""
-    first, last = indices[0], indices[-1]
-    full = len(indices) == stack.shape[0]
-    if len(indices) == 1 or last > first:
+def _slice_of(stack: Value, first: int, count: int, step: int) -> slice:
+    """Return the slice of so many consecutive indices, in either direction."""
+    full, last = count == stack.shape[0], first + (count - 1) * step
+    if count == 1 or step > 0:
         return slice(None) if full else slice(first, last + 1)
     return slice(None, None, -1) if full else slice(first, last - 1 if last else None, -1)

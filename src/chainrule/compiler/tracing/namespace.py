@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
+from chainrule.compiler.tracing import repeated_rules
+from chainrule.compiler.tracing.execution import is_reporting, unreported
 from chainrule.compiler.tracing.symbol import (
     TRACING,
     Flags,
@@ -28,6 +30,9 @@ from chainrule.compiler.tracing.symbol import (
 from chainrule.errors import CompileError
 from chainrule.primitives import elementwise
 from chainrule.primitives.primitive import TABLE
+
+if TYPE_CHECKING:
+    from chainrule.compiler.tracing.trace import Trace
 
 # --- indices --------------------------------------------------------------------------------------
 
@@ -87,12 +92,16 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
     trace = TRACING.get()
     if trace is None:
         raise outlived_error()
-    target = kwargs.pop("out", None)
+    target = kwargs.pop("out", None) if kwargs else None
     if target is not None:
         target[...] = record(name, *args, **kwargs)
         return target
+    return unreported(_record, trace, name, args, kwargs)
+
+
+def _record(trace: Trace, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     outs, container = trace.call(name, args, kwargs)
-    c_order = name in _ALWAYS_C_ORDER or _all_c_ordered((args, tuple(kwargs.values())))
+    c_order = name in _ALWAYS_C_ORDER or all(map(_all_c_ordered, (*args, *kwargs.values())))
     c_order = c_order and name not in _UNKNOWN_ORDER
     symbols = [Symbol(value, c_order) for value in outs]
     for symbol in symbols:
@@ -115,7 +124,7 @@ _UNKNOWN_ORDER = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kerne
 def _all_c_ordered(tree: Any) -> bool:
     if isinstance(tree, Symbol):
         return tree.c_ordered
-    return not isinstance(tree, tuple | list) or all(map(_all_c_ordered, tree))
+    return not isinstance(tree, (tuple, list)) or all(map(_all_c_ordered, tree))
 
 
 def _view(
@@ -171,6 +180,13 @@ class SymbolNamespace(NamespaceDefaults):
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
     special = _Submodule("scipy.special.")
+
+    @property
+    def unwatched(self) -> Callable[..., Any] | None:
+        return unreported if is_reporting() else None
+
+    def run_vjp(self, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
+        return unreported(repeated_rules.run_vjp, self, plan, g, saved, settings)
 
     def __getattr__(self, name: str) -> Any:
         if name in _KEYED:

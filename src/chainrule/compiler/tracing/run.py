@@ -73,6 +73,7 @@ def trace_call(
     trace = Trace(name if name.isidentifier() else "function")
     trace.caller = id(user_frame(sys._getframe()))
     contents: dict[int, bytes] = {}
+    external = trace.external  # `note`, which the trace holds, must not hold the trace
     generators = GeneratorStates([leaf for _, leaf in pytree.leaves((args, kwargs))])
 
     def note(value: Any) -> None:
@@ -80,7 +81,7 @@ def trace_call(
             generators.add(value)
         elif isinstance(value, ndarray):
             key = id(storage_of(value))
-            trace.external.setdefault(key, value)
+            external.setdefault(key, value)
             if value.nbytes <= MAX_COMPARED_BYTES:
                 contents.setdefault(key, value.tobytes())
 

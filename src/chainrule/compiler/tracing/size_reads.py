@@ -43,7 +43,8 @@ class TooLargeError(Exception):
 
 def check_limit(shape: tuple[int, ...]) -> None:
     """Raise if an array of this shape is larger than the limit."""
-    if math.prod(shape) > LIMIT.get():
+    limit = LIMIT.get()
+    if limit != math.inf and math.prod(shape) > limit:
         raise TooLargeError
 
 

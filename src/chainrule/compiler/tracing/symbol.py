@@ -12,6 +12,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -35,6 +36,7 @@ Strides = tuple[int, ...] | None  # None: not known
 Layout = Callable[[Any], Any]
 
 
+@lru_cache(1024)
 def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the strides of C order."""
     strides, step = [], itemsize
@@ -42,6 +44,12 @@ def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(length, 1)
     return tuple(reversed(strides))
+
+
+@lru_cache(1024)
+def _is_c_order(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    steps = [s for s, n in zip(strides, shape, strict=True) if s and n > 1]
+    return all(a >= b > 0 for a, b in itertools.pairwise([*steps, 1]))
 
 
 def dummy_array(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
@@ -220,10 +228,14 @@ class Symbol(ArrayProxy):
         the base from its old one and the written view, or is None if the view is read-only.
         """
         made = cls(take(base.value))
-        made._base, made._take, made._replace = base, take, replace
-        made._value_version = base.version
+        made.become_view(base, take, replace)
         made.layout = layout
         return made
+
+    def become_view(self, base: Symbol, take: Take, replace: Replace | None) -> None:
+        """Become a view, as by `view_of`, of a symbol from whose value the own one was taken."""
+        self._base, self._take, self._replace = base, take, replace
+        self._value_version = base.version
 
     @property
     def outlived(self) -> bool:
@@ -240,10 +252,7 @@ class Symbol(ArrayProxy):
     @property
     def c_ordered(self) -> bool:
         """Whether results of elementwise functions of it are certainly in C order."""
-        if self.layout is None:
-            return False
-        steps = [s for s, n in zip(self.layout, self.shape, strict=True) if s and n > 1]
-        return all(a >= b > 0 for a, b in itertools.pairwise([*steps, 1]))
+        return self.layout is not None and _is_c_order(self.layout, self._value.shape)
 
     @property
     def flags(self) -> Flags:

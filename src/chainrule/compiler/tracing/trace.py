@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dis
 import keyword
 import pickle
 import re
 import sys
 import weakref
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -20,18 +18,22 @@ import numpy as np
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
-from chainrule.autograd.location import locate, user_frame
+from chainrule.autograd.location import Location, locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.backend import device_of, ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
-from chainrule.compiler.ir.program import Op, Value, every_op
+from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
-from chainrule.compiler.tracing.execution import reporting, unreported
+from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import argument_names, cell_names
+from chainrule.compiler.tracing.names import (
+    argument_names,
+    assigned_name,
+    cell_names,
+)
 from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
@@ -119,6 +121,8 @@ _RESERVED_NAMES = frozenset(
 class Trace:
     """One run of a function on symbols."""
 
+    own: type | None = Symbol
+
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _RESERVED_NAMES else name
         self.origin: object = object()  # also of the traces within it
@@ -140,6 +144,8 @@ class Trace:
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._hinted: tuple[Any, list[Value]] = (None, [])
+        self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
+        self.rules: dict[Any, Any] = {}  # those that ran, see `repeated_rules`
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
@@ -349,19 +355,20 @@ class Trace:
         """Record an op; return its results, and the container that the function returns."""
         args = self.numbers.operands(name, args)
         args = tuple([self._to_values(arg) for arg in args])
-        kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
-        op, container = unreported(self._op, name, args, kwargs)
-        self.ops.append(op)
-        return op.outs, container
-
-    def _op(self, name: str, args: Any, kwargs: Any) -> tuple[Op, Any]:
+        if kwargs:
+            kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
         for value in outs:
             check_limit(value.shape)
-        op = Op(name, args, kwargs, outs)
-        self._annotate(op)
-        return op, found.container
+        self.append([Op(name, args, kwargs, outs)])
+        return outs, found.container
+
+    def append(self, ops: list[Op]) -> None:
+        """Append ops that the present instruction of the user makes."""
+        self.ops += ops
+        if ops:
+            self._annotate(ops)
 
     def draw(
         self, generator: Any, method: Any, args: tuple[Any, ...], settings: dict[str, Any]
@@ -372,15 +379,20 @@ class Trace:
 
     def _to_values(self, tree: Any) -> Any:
         """Return arguments with values in place of symbols, arrays and tensors."""
+        kind = tree.__class__
+        if kind in ATOMS or kind is Value:
+            return tree
         if isinstance(tree, Tensor):
             tree = tree._array
         if isinstance(tree, Symbol):
-            if tree.outlived:
+            if tree._origin is not self.origin and tree.outlived:
                 raise outlived_error()
-            return tree.value
+            return tree._value if tree._base is None else tree.value
         if isinstance(tree, ndarray):
             return self.symbol_of(tree).value
-        if isinstance(tree, tuple | list):
+        if kind is tuple:
+            return tuple([self._to_values(item) for item in tree])
+        if isinstance(tree, (tuple, list)):
             items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
         if isinstance(tree, slice):
@@ -388,52 +400,28 @@ class Trace:
             return slice(*[plain(known(part)) for part in parts])
         return plain(known(tree))
 
-    def _annotate(self, op: Op) -> None:
+    def _annotate(self, ops: list[Op]) -> None:
         """Set the user's source location, and name the result after the variable it is bound to."""
-        frame = user_frame(sys._getframe(3))
+        frame = user_frame(sys._getframe(1))
         if frame is None:
             return
-        op.location = locate(frame.f_code, frame.f_lasti)
-        name = _assigned_name(frame.f_code, frame.f_lasti)
-        instruction = (id(frame), frame.f_lasti)
-        if name is None or not name.isidentifier() or not self.naming or id(frame) == self.caller:
+        code, offset = frame.f_code, frame.f_lasti
+        place = self._places.get((id(code), offset))
+        if place is None:
+            name = assigned_name(code, offset)
+            name = name if name is not None and name.isidentifier() else None
+            place = self._places[id(code), offset] = code, locate(code, offset), name
+        _, location, name = place
+        for op in ops:
+            op.location = location
+        if name is None or not self.naming or id(frame) == self.caller:
             return
+        instruction = (id(frame), offset)
         if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
             for value in self._hinted[1]:
                 value.hint = ""
-        self._hinted = instruction, list(op.outs)
-        op.outs[0].hint = name
-
-
-class _Names(NamedTuple):
-    """The instructions of a code object, and the variable of each that is a store."""
-
-    code: CodeType
-    offsets: list[int]
-    stores: dict[int, str]
-
-
-_NAMES: dict[int, _Names] = {}  # by the id of the code, whose hash takes as long as the code is
-_MAX_NAMES = 256
-
-
-def _assigned_name(code: CodeType, instruction: int) -> str | None:
-    """Return the name of the variable to which the result of an instruction is bound, if any."""
-    _, offsets, stores = _NAMES.get(id(code)) or _read_names(code)
-    following = bisect_right(offsets, instruction)
-    return stores.get(offsets[following]) if following < len(offsets) else None
-
-
-def _read_names(code: CodeType) -> _Names:
-    found = list(dis.get_instructions(code))
-    stores = {i.offset: i.argval for i in found if i.opname in _STORE_OPCODES}
-    if len(_NAMES) >= _MAX_NAMES:
-        _NAMES.clear()
-    names = _NAMES[id(code)] = _Names(code, [i.offset for i in found], stores)
-    return names
-
-
-_STORE_OPCODES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+        self._hinted = instruction, list(ops[-1].outs)
+        ops[-1].outs[0].hint = name
 
 
 def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:

@@ -123,7 +123,7 @@ class NumberLog:
 
     def operands(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of an operation with inputs in the place of varying numbers."""
-        if not any([type(arg) is VaryingNumber for arg in args]):
+        if not self.places or not any([type(arg) is VaryingNumber for arg in args]):
             return args
         dtype = _common_dtype(name, args)
         if dtype is None:

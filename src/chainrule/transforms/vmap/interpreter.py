@@ -29,6 +29,8 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
+    own: type | None = None  # a batched array may be of another level
+
     def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
         outer = _identity if self.outer is None else self.outer.array
