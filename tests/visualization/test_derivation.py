@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.visualization.formulas_text import Formula
 from chainrule.autograd.graph import GradientEdge
-from chainrule.visualization.formulas_text import latex
+from chainrule.visualization.formulas_text import Formula, latex
 
 
 def leaf(*shape, dtype=cr.float64):
