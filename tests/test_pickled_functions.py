@@ -295,6 +295,14 @@ def test_copies_of_closures_share_programs(
     assert len(traces) == later
 
 
+def test_large_modules_do_not_keep_copies_from_sharing_programs(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs use functions of NumPy, but not all that NumPy's modules contain."""
+    monkeypatch.setitem(np.full.__globals__, "many", [[] for _ in range(60_000)])
+    test_copies_of_closures_share_programs(cr.compile, True, traces)
+
+
 def test_plain_functions_that_workers_compile_are_traced_once(traces: list[str]) -> None:
     written = pytest.importorskip("cloudpickle").dumps(closure(7.0)[0])
     for _ in range(3):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import chainrule as cr
 from chainrule.autograd.graph import GradientEdge
-from chainrule.visualization.formulas_text import latex
+from chainrule.visualization.formulas_text import Formula, latex
 
 
 def leaf(*shape, dtype=cr.float64):
@@ -272,3 +274,17 @@ def test_errors_name_the_mend():
     y.backward()
     with pytest.raises(cr.FreedGraphError, match="second time"):
         cr.derivation(y, x)
+
+
+def test_each_op_of_a_long_formula_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[Any, Any]] = []
+    expression = Formula.expression
+
+    def noted(self: Formula, op: Any) -> Any:
+        written.append((self, op))
+        return expression(self, op)
+
+    monkeypatch.setattr(Formula, "expression", noted)
+    x = cr.tensor(0.5, requires_grad=True)
+    assert str(cr.derivation(cr.special.erfcx(x), x))  # polynomials of high degree
+    assert len(written) == len({(id(formula), id(op)) for formula, op in written}) > 20

@@ -229,12 +229,6 @@ def _reaches(roots: list[Any], ids: set[int]) -> bool:
         if id(item) in seen or isinstance(item, types.ModuleType | type | types.CodeType):
             continue
         seen.add(id(item))
-        if isinstance(item, types.FunctionType):
-            module = sys.modules.get(item.__module__ or "")
-            parts = gc.get_referents(item)
-            if item.__globals__ is getattr(module, "__dict__", None):
-                parts = [part for part in parts if part is not item.__globals__]
-            pending += parts
-        else:
+        if not (type(item) is dict and _is_shared(item)):
             pending += gc.get_referents(item)
     return False

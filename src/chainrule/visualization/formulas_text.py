@@ -26,6 +26,7 @@ class Formula(Source):
         self.known = names
         self.names = Names(names.values())
         self.objects = {}
+        self._written: dict[Value, Expression] = {}  # `expression` asks for each operand twice
 
     def tree(self, tree: Any) -> Expression:
         """Return the expression of an argument, or of nested arguments."""
@@ -33,7 +34,9 @@ class Formula(Source):
             if tree in self.known:
                 return Expression(self.known[tree])
             if tree in self.made:
-                return self._written_out(tree)
+                if tree not in self._written:
+                    self._written[tree] = self._written_out(tree)
+                return self._written[tree]
             array = self.program.constants.get(tree)
             if array is not None and array.size <= 8:
                 return array_literal(array) if array.ndim else literal(array[()].item())

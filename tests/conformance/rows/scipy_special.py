@@ -202,13 +202,15 @@ def _row(name: str, points: tuple[Point, ...]) -> Row:
 
 
 def _spelling(name: str, positions: list[int]) -> Any:
+    inputs = UFUNCS[name].inputs  # the table is not read in `call`: compiled calls would check it
+
     def call(library: Any, *arrays: Any, **constants: float) -> Any:
         functions = special if library is np else library.scipy.special
         operands: list[Any] = list(arrays)
         for x, value in constants.items():
             if library is np:  # whose loops for numbers are those of double precision
                 value = arrays[-1].real.dtype.type(value)
-            operands.insert(UFUNCS[name].inputs.index(x), value)
+            operands.insert(inputs.index(x), value)
         if library is np and name in ("bdtr", "bdtrc", "bdtri", "eval_hermite", "eval_hermitenorm"):
             operands[-2] = int(operands[-2])
             return getattr(functions, name)(*operands).astype(arrays[0].dtype)
