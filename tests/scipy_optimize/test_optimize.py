@@ -619,7 +619,7 @@ def test_no_gradient_of_what_an_objective_closes_over_is_lost() -> None:
 
 
 def test_other_names_are_scipys() -> None:
-    assert optimize.brentq is reference.brentq
+    assert optimize.brute is reference.brute
     assert optimize.Bounds is reference.Bounds
     with pytest.raises(AttributeError, match="nosuch"):
         _ = optimize.nosuch

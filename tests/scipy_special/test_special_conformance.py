@@ -79,7 +79,6 @@ def test_memory_layout_makes_no_difference(cases: list[Case]) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.no_verify("results are compared with eager ones here")
 @each((*DOUBLE, "float32"))
 def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, [*cases[:1], *cases[-1:]])

@@ -212,8 +212,11 @@ def _of_scipy(frame: FrameType | None, user: FrameType) -> str:
 
 
 def _has_public(module: str, name: str) -> bool:
-    """Whether a module of ours has a function of this name, not only SciPy's."""
-    return find_spec(module) is not None and name in import_module(module).__all__
+    """Whether a module of ours has a function of this name."""
+    if find_spec(module) is None:
+        return False
+    ours = import_module(module)
+    return name in getattr(ours, "__all__", dir(ours))
 
 
 def _called(text: str) -> tuple[str, bool]:

@@ -60,6 +60,11 @@ def complex(xp: Any, x: Array, y: Array) -> Array:
     return out
 
 
+def modulus(xp: Any, x: Array, y: Array) -> Array:
+    """Return |x + iy|, where no complex array is made."""
+    return xp.hypot(x, y)
+
+
 def hypot(xp: Any, x: Array, y: Array) -> Array:
     """Return √(x² + y²), by squares unless one of them over- or underflows."""
     if (

@@ -11,6 +11,8 @@ import pytest
 
 import chainrule as cr
 
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
+
 EDGES = [0.0, -0.0, 1.0, -1.5, 2.25, np.inf, -np.inf, np.nan, 0.0078125, 30.0]
 Z = np.array([complex(a, b) for a in EDGES for b in EDGES])
 W = np.random.default_rng(0).permutation(Z)

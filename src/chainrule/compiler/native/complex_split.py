@@ -17,6 +17,7 @@ from chainrule.compiler.ir.program import Op, Program, Value, Write, map_values
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.op_recorder import RecordedArray, Recorder
+from chainrule.kernels.elementwise import modulus
 
 
 class Pair(NamedTuple):
@@ -144,7 +145,12 @@ class _Splitter:
             self._region_op(op)
         elif not any(v.dtype in REAL_DTYPES for v in (*op.inputs, *op.outs)):
             self.ops.append(op.substitute(lambda value: self.parts.get(value, (value,))[0]))
-        elif not op.inputs and op.function != DRAW and op.function not in _RULES:
+        elif (
+            len(op.outs) == 1
+            and not op.inputs
+            and op.function != DRAW
+            and op.function not in _RULES
+        ):
             self._constant(op.out, np.asarray(resolve(op.function)(*op.args, **op.kwargs)))
         else:
             self._complex(op)
@@ -159,11 +165,12 @@ class _Splitter:
 
     def _complex(self, op: Op) -> None:
         """Append the real form of an operation with complex operands or results."""
-        args = map_values(op.args, self._operand)
-        kwargs = {name: map_values(item, self._operand) for name, item in op.kwargs.items()}
         rule = _RULES.get(op.function)
         if rule is None and op.function not in _BY_PARTS:
-            raise UnfitError(f"{op.out.dtype} is not among the types that it has", "complex")
+            dtype = next(v.dtype for v in (*op.inputs, *op.outs) if v.dtype in REAL_DTYPES)
+            raise UnfitError(f"{dtype} is not among the types that it has", "complex")
+        args = map_values(op.args, self._operand)
+        kwargs = {name: map_values(item, self._operand) for name, item in op.kwargs.items()}
         dtype = REAL_DTYPES.get(op.out.dtype)
         if rule is None:
             found = _by_parts(self.xp, op.function, args, kwargs, dtype)
@@ -303,13 +310,13 @@ def _log(xp: Recorder, x: Pair) -> Pair:
     parts = xp.abs(x.real), xp.abs(x.imag)
     m, n = xp.maximum(*parts), xp.minimum(*parts)
     near = 0.5 * xp.log1p((m - 1.0) * (m + 1.0) + n * n)
-    size = xp.where((m > 0.5) & (m < 3.0), near, xp.log(xp.hypot(*x)))
+    size = xp.where((m > 0.5) & (m < 3.0), near, xp.log(modulus(xp, *x)))
     return Pair(size, xp.atan2(x.imag, x.real))
 
 
 def _sqrt(xp: Recorder, x: Pair) -> Pair:
     """Return the square root: of the larger part by the modulus, of the other by division."""
-    size = xp.sqrt((xp.hypot(*x) + xp.abs(x.real)) * 0.5)
+    size = xp.sqrt((modulus(xp, *x) + xp.abs(x.real)) * 0.5)
     other = xp.where(size == 0.0, 0.0, xp.abs(x.imag) / xp.where(size == 0.0, 1.0, 2.0 * size))
     is_right = xp.signbit(x.real)
     real, imag = xp.where(is_right, other, size), xp.where(is_right, size, other)
@@ -373,8 +380,8 @@ _RULES: dict[str, Rule] = {
     "np.conjugate": _on_pairs(lambda xp, x: Pair(x.real, -x.imag)),
     "np.real": _on_pairs(lambda xp, x: x.real),
     "np.imag": _on_pairs(lambda xp, x: x.imag),
-    "np.abs": _on_pairs(lambda xp, x: xp.hypot(*x)),
-    "np.absolute": _on_pairs(lambda xp, x: xp.hypot(*x)),
+    "np.abs": _on_pairs(lambda xp, x: modulus(xp, *x)),
+    "np.absolute": _on_pairs(lambda xp, x: modulus(xp, *x)),
     "np.angle": _on_pairs(lambda xp, x: xp.atan2(x.imag, x.real)),
     "np.equal": _on_pairs(lambda xp, x, y: (x.real == y.real) & (x.imag == y.imag)),
     "np.not_equal": _on_pairs(lambda xp, x, y: (x.real != y.real) | (x.imag != y.imag)),
