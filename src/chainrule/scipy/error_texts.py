@@ -29,8 +29,8 @@ _MENDS = {
     r"different signs": "choose ends of the bracket between which the function changes its sign, "
     "or give x0 in its place",
     r"bracket nor starting point": "give x0=, or bracket=(a, b) with a change of sign",
-    r"positive.definite": "add a small multiple of the identity matrix, or symmetrise it if it is "
-    "the result of a computation",
+    r"positive.definite|potrf": "the matrix is not positive definite: add a small multiple of the "
+    "identity matrix, or symmetrise it if it is the result of a computation",
     r"[Ss]ingular": "linalg.lstsq solves by least squares, linalg.pinv is the pseudo-inverse",
     r"infs or NaNs": "cr.detect_anomaly() finds the operation that they come from",
     r"square": "x.T @ x is square, and linalg.lstsq and linalg.pinv take other matrices, too",

@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sin": lambda z, w: np.sin(z),
     "cosh": lambda z, w: np.cosh(z),
     "sinh": lambda z, w: np.sinh(z),
+    "broadcast": lambda z, w: (z[:5] + w.real[:50].reshape(10, 5)) * w.real[50:].reshape(10, 5),
     "stack": lambda z, w: np.stack([z, w.real, w]).sum(0),
 }
 

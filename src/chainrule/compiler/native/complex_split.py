@@ -17,6 +17,7 @@ from chainrule.compiler.ir.program import Op, Program, Value, Write, map_values
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.op_recorder import RecordedArray, Recorder
+from chainrule.compiler.passes import eliminate_dead_code
 from chainrule.kernels.elementwise import modulus
 
 
@@ -37,7 +38,7 @@ def split_complex(program: Program) -> Program:
     """
     if not _has_complex(program):
         return program
-    return _Splitter({}).whole(program)
+    return eliminate_dead_code(_Splitter({}).whole(program))  # parts that nobody reads
 
 
 def _has_complex(program: Program) -> bool:
@@ -179,12 +180,13 @@ class _Splitter:
         if (dtype is None) is isinstance(found, Pair):
             raise UnfitError(f"a result of {op.out.dtype}", "complex")
         parts = found if isinstance(found, Pair) else (found,)
-        self.parts[op.out] = tuple([self._as(part, dtype or op.out.dtype) for part in parts])
-        if any(part.shape != op.out.shape for part in self.parts[op.out]):
-            raise UnfitError(f"a result of shape {list(op.out.shape)}", "complex")
+        dtype = dtype or op.out.dtype
+        self.parts[op.out] = tuple([self._as(part, op.out.shape, dtype) for part in parts])
 
-    def _as(self, part: Any, dtype: Any) -> Value:
-        found: Value = (part if part.dtype == dtype else self.xp.astype(part, dtype)).value
+    def _as(self, part: Any, shape: Any, dtype: Any) -> Value:
+        part = part if part.dtype == dtype else self.xp.astype(part, dtype)
+        part = part if part.shape == shape else self.xp.broadcast_to(part, shape)
+        found: Value = part.value
         return found
 
     def _operand(self, value: Value) -> Any:

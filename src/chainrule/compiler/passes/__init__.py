@@ -32,7 +32,7 @@ def eliminate_dead_code(program: Program) -> Program:
     for op in reversed(program.ops):
         if op.regions:
             op = eliminate_dead_results(op, live, eliminate_dead_code)
-        if not live.isdisjoint(op.outs) or _draws(op):
+        if not live.isdisjoint(op.outs) or op.function == "check" or _draws(op):
             live.update(op.inputs)
             kept.append(op)
     program.ops = kept[::-1]
