@@ -35,7 +35,7 @@ WITHOUT = frozenset(
         *("max_pool", "pool_place", "pool_pick", "pool_positions"),
         # writes whose order matters, or that compare
         *("maximum_at", "minimum_at", "assign"),
-        # complex numbers
+        # Fourier transforms
         *("fft_c2c", "fft_r2c"),
         # parts of the bits of a number
         "exponent",
