@@ -619,3 +619,16 @@ def test_a_step_that_changes_captured_objects_is_refused() -> None:
         with pytest.raises(cr.CompileError, match="changes what it finds by name"):
             compiled_to_numpy(function)()
         held["h"] = B
+
+
+@pytest.mark.parametrize("backend", ["numpy", None])
+def test_gradients_that_a_branch_broadcasts_are_added_to(backend: Any) -> None:
+    def gradient(x: Any) -> Any:
+        part = x[-2:, 0]
+        out = cr.cond(x.sum() > 0, lambda: part * x.sum(), lambda: -part)
+        return cr.autograd_grad(out.sum(), x)[0]
+
+    compiled = cr.compile(gradient, backend=backend)
+    for sign in (1.0, -1.0):
+        x = (cr.arange(4.0).reshape(2, 2) * sign).requires_grad_()
+        assert compiled(x).tolist() == gradient(x).tolist()

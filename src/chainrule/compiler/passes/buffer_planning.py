@@ -24,6 +24,10 @@ MIN_PLANNED_BYTES = 1 << 14
 """Size of a value, in bytes, from which its memory is planned."""
 
 
+_SHARING = ("np.broadcast_to", "windows", "diagonal")
+"""Functions whose results are views that NumPy locks."""
+
+
 class Plan(NamedTuple):
     """The memory of each value. A buffer is known by the first value that it holds."""
 
@@ -33,7 +37,8 @@ class Plan(NamedTuple):
     results: list[Value]  # large outputs, whose memory the caller passes
     written: set[Value]  # inputs that an op overwrites: their write at the end is done
     aliased: set[int]  # outputs that alias an input, a constant, scratch or another output
-    region_aliased: dict[Program, set[int]]  # the same for each region
+    locked: set[int]  # outputs whose elements share memory: nothing can write to them
+    region_aliased: dict[Program, set[int]]  # outputs of each region that need a copy
     region_scratch: dict[Program, list[Value]]  # scratch memory of the regions of tiled ops
 
 
@@ -50,7 +55,7 @@ def plan_buffers(program: Program, any_size: bool = False) -> Plan:
             plan.memory.update({v: m for v, m in inner.memory.items() if m not in inner.results})
             plan.buffers.extend(inner.buffers)
             plan.region_aliased.update(inner.region_aliased)
-            plan.region_aliased[region] = inner.aliased
+            plan.region_aliased[region] = inner.aliased | inner.locked
     return plan
 
 
@@ -59,6 +64,7 @@ class _Planner:
         self.program = program
         self.min_bytes = min_bytes
         self.roots: dict[Value, Value] = {}
+        self.locked: set[Value] = set()
         self.last_use = self._last_uses()
         self.memory: dict[Value, Value] = {}
         self.buffers: list[Value] = []
@@ -85,6 +91,8 @@ class _Planner:
                 for out in op.outs:
                     if roots:
                         self.roots[out] = roots[0]
+                if op.function in _SHARING or not self.locked.isdisjoint(op.inputs[:1]):
+                    self.locked.update(op.outs)
         end = len(self.program.ops)
         for value in self.program.results():
             last[self.root(value)] = end
@@ -110,6 +118,7 @@ class _Planner:
             self.results,
             self.written,
             self._aliased(),
+            {i for i, value in enumerate(self.program.outputs) if value in self.locked},
             region_aliased={},
             region_scratch={},
         )
