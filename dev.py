@@ -33,8 +33,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
-# Libraries to compare with, and LLVM. Only `test --compare` requires them.
-PEERS = ["torch==2.13.0", "jax==0.10.2", "llvmlite==0.50.0"]
+# What `test --compare` requires: peers, LLVM and MPI, and a module of each that must import.
+PEERS = {
+    "torch==2.13.0": "torch",
+    "jax==0.10.2": "jax",
+    "llvmlite==0.50.0": "llvmlite",
+    "mpich==5.0.2": None,
+    "mpi4py==4.1.2": "mpi4py.MPI",  # loads the library of mpich
+}
 # The test module that is run with an installed wheel.
 TRIED_TEST = "tests/autograd/test_reverse.py"
 # Left out of the quick half: slow tests, of what hardly depends on the version of Python.
@@ -257,7 +263,7 @@ def set_up(*extras, peers=False):
             install_chainrule(extras)
             stamp.update(project=project, extras=extras)
 
-    if peers and stamp["peers"] != PEERS:
+    if peers and stamp["peers"] != list(PEERS):
         with changing_venv(stamp):
             stamp["peers"] = [peer for peer in PEERS if install_peer(peer)]
 
@@ -419,8 +425,7 @@ def install_peer(requirement):
 
 def require_peers():
     """Fail if a library to compare with cannot be imported: the tests would skip it silently."""
-    names = [peer.split("==")[0] for peer in PEERS]
-    missing = [name for name in names if not imports(name)]
+    missing = [name for name in filter(None, PEERS.values()) if not imports(name)]
     if missing:
         raise Failure(
             f"test --compare: {', '.join(missing)} cannot be imported. See above why it could not "
