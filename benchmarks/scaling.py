@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,7 +29,7 @@ import distributed
 import numpy as np
 import psutil
 import threadpoolctl
-from harness import versions
+from harness import measure, versions
 
 import chainrule as cr
 from chainrule.distributed import Objective, local_cluster
@@ -83,22 +85,40 @@ def computing(w: Any, x: Any, y: Any, repeats: int) -> Any:
 def efficiency() -> str:
     """Return the table of the time of one process over that of n workers, times n."""
     w, rows = np.zeros(FEATURES), 2000
-    data = generated(0, rows)
     with threadpoolctl.threadpool_limits(1):
+        data = generated(0, rows)
         one = seconds(lambda: cr.value_and_grad(loss)(w, *data), 21)
         busy = functools.partial(computing, repeats=round(TASK / one))
-        gradient = cr.value_and_grad(busy)
-        alone = seconds(lambda: [gradient(w, *data) for _ in range(PARTS)])
-    lines = ["| workers | tasks that compute | tasks that wait |", "| --- | --- | --- |"]
+    task = functools.partial(_gradient, busy, w, rows)
+    lines = [
+        "| workers | compute, on Dask | compute, without it | wait |",
+        "| --- | --- | --- | --- |",
+    ]
+    spawn = multiprocessing.get_context("spawn")
     for count in (1, 2):
-        with local_cluster(count) as client:
-            cells = []
-            for function, total in ((busy, alone), (waiting, PARTS * TASK)):
-                job = objective(client, PARTS, rows, function, persist=True)
-                found = seconds(functools.partial(job.value_and_grad, w))
-                cells.append(f"{total / found / count:.2f}")
-        lines.append(f"| {count} | {' | '.join(cells)} |")
+        with local_cluster(count) as client, ProcessPoolExecutor(count, spawn) as pool:
+            dask = objective(client, PARTS, rows, busy, persist=True)
+            sleep = objective(client, PARTS, rows, waiting, persist=True)
+            jobs = {
+                "one process": lambda: [task(seed) for seed in range(PARTS)],
+                "on Dask": functools.partial(dask.value_and_grad, w),
+                "without Dask": lambda pool=pool: list(pool.map(task, range(PARTS))),
+                "waiting": functools.partial(sleep.value_and_grad, w),
+            }
+            found = measure(f"{count} workers", jobs, {}, rounds=9).median
+        total = found("one process")
+        ratios = [total / found("on Dask"), total / found("without Dask")]
+        ratios.append(PARTS * TASK / found("waiting"))
+        lines.append(f"| {count} | {' | '.join(f'{ratio / count:.2f}' for ratio in ratios)} |")
     return "\n".join(lines)
+
+
+def _gradient(function: Any, w: Any, rows: int, seed: int) -> Any:
+    with threadpoolctl.threadpool_limits(1):
+        return cr.value_and_grad(function)(w, *_kept(seed, rows))
+
+
+_kept = functools.cache(generated)
 
 
 def nothing(w: Any, x: Any, y: Any) -> Any:
