@@ -69,10 +69,15 @@ def test_arithmetic_is_numpys_to_the_bit() -> None:
 
 
 def test_segments_of_float32_sums_are_added_in_float64() -> None:
-    x = np.full(1 << 16, 1.1, np.float32)
+    x = np.random.default_rng(0).random(1 << 20, np.float32)
     compiled = cr.compile(lambda x: (abs(x) * x).sum(), backend="native")(cr.tensor(x))
-    exact = (x * x).astype(np.float64).sum()
-    assert abs(float(compiled) / exact - 1) < 2e-7  # 6e-7 in float32
+    exact, rows = (x * x).astype(np.float64).sum(), (x * x).reshape(-1, 64)
+
+    def error(total: Any) -> float:
+        return abs(float(total) / exact - 1)
+
+    assert error(np.add.accumulate(rows)[-1].astype(np.float64).sum()) > 1e-6  # 64 running sums
+    assert error(compiled) < 1e-7  # half a unit of the last place is 6e-8
 
 
 @pytest.mark.parametrize(
@@ -225,7 +230,7 @@ def test_cheap_programs_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::chainrule.PerformanceWarning")
-@pytest.mark.parametrize(("seconds", "loops"), [("0.003", 0), ("0.012", 1), ("", 2)])
+@pytest.mark.parametrize(("seconds", "loops"), [("0.003", 0), ("0.03", 1), ("", 2)])
 def test_the_time_of_compiling_is_limited(
     seconds: str, loops: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

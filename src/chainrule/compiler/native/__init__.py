@@ -81,7 +81,7 @@ def _missed(program: Program, lowered: _Lowered, min_calls: int) -> list[Remark]
     """Return remarks on the loops that Python runs, and on what lies beyond the budget."""
     found = [*python_loops(program, lowered.program, min_calls)]
     if lowered.budget.beyond:
-        found.append(budget_remark(lowered.budget.beyond, lowered.budget.beyond_lines))
+        found.append(budget_remark(lowered.budget.beyond, lowered.budget.beyond_ms))
     return found
 
 
@@ -195,9 +195,8 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
     """Return a program that calls machine code."""
     source, loops = Source(lowered.program), lowered.loops
     gemm_kernels = dict.fromkeys(product.kernel for product in lowered.products.values())
-    texts = [f"{loop.text}\n\n{loop.wrapper}" for loop in loops] + [
-        kernel.text for kernel in gemm_kernels
-    ]
+    texts = [text for loop in loops for text in (loop.text, loop.wrapper)]
+    texts += [kernel.text for kernel in gemm_kernels]
 
     def statements(functions: list[Run]) -> Statements:
         wrappers = {
@@ -205,7 +204,7 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
                 loop.wrapper,
                 loop.name,
                 f"<{loop.name} {{}}>",
-                {**RUNTIME, "np": np, LOOP_NAME: function} | _otherwise(loop),
+                {**RUNTIME, "np": np, LOOP_NAME: function} | _others(loop),
             )
             for loop, function in zip(loops, functions, strict=False)  # those of products follow
         }
@@ -217,11 +216,18 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
 
     codes = [_code(loop) for loop in loops]
     codes += [kernel.task.code for kernel in gemm_kernels]
-    return _Emitted("\n\n".join([*texts, source.text]), codes, make, statements)
+    text = "\n\n".join([*dict.fromkeys(texts), source.text])
+    return _Emitted(text, codes, make, statements)
 
 
-def _otherwise(loop: Loop) -> dict[str, Run]:
-    return {} if loop.checked is None else {"otherwise": numpy_runner(loop.checked)}
+def _others(loop: Loop) -> dict[str, Any]:
+    """Return what the wrapper of a loop needs besides arrays."""
+    found: dict[str, Any] = {}
+    if loop.checked is not None:
+        found["otherwise"] = numpy_runner(loop.checked)
+    if loop.table is not None:
+        found |= {"table": loop.table, "unused": [loop.table] * loop.unused}
+    return found
 
 
 def _code(loop: Loop) -> Code | Task:

@@ -72,7 +72,12 @@ _code_of = functools.lru_cache(maxsize=512)(Code)
 
 
 def canonical_source(text: str) -> str:
-    """Return the source of a function with its variables numbered, as a cache key."""
-    (code,) = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    """Return the source of a function with its variables numbered, as a cache key.
+
+    Those of kernels are already.
+    """
+    *kernels, code = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    if kernels:
+        return text
     numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
     return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)

@@ -109,6 +109,18 @@ def find_groups(
     return _Partition(program, accesses, expression).ordered()
 
 
+def single_groups(
+    program: Program, accesses: Accesses, expression: Expression = scalar_or_complex
+) -> list[FusionGroup]:
+    """Return a group for each operation of a program, in its order."""
+    found = []
+    for number, op in enumerate(program.ops):
+        shape = None if accesses.is_view(op) else loop_shape(op, expression)
+        found.append(FusionGroup(number, shape))
+        found[-1].ops.append((number, op))
+    return found
+
+
 class _Partition:
     """Greedy partition; levels rise along dependences, so there are no cycles."""
 

@@ -18,8 +18,9 @@ from chainrule.compiler.native.llvm_codegen import Module
 from chainrule.compiler.native.llvm_entry import add_entry, add_parallel_entry
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
+from chainrule.compiler.native.table_loop import run_table
 from chainrule.compiler.native.threads.worker import SHARE
-from chainrule.errors import ArgumentError, CompileError
+from chainrule.errors import CompileError
 from chainrule.interrupts import uninterrupted, without_collector
 
 ARRAY_DATA_OFFSET = object.__basicsize__
@@ -65,21 +66,6 @@ def is_usable() -> bool:
     except CompileError:
         return False
     return True
-
-
-def max_lines() -> int:
-    """Return the number of source lines that a function may have machine code for.
-
-    LLVM takes about a millisecond for a line; `CHAINRULE_COMPILE_SECONDS` limits the time.
-    """
-    chosen = os.environ.get("CHAINRULE_COMPILE_SECONDS") or "5"
-    try:
-        return int(1000 * float(chosen))
-    except (ValueError, OverflowError):
-        raise ArgumentError(
-            f"CHAINRULE_COMPILE_SECONDS is a number of seconds, got {chosen!r}: unset it, or set "
-            "it to the longest time that the first call of a compiled function may take"
-        ) from None
 
 
 def object_code(
@@ -134,7 +120,8 @@ def optimized_module(
 
 def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
-    scope = {**vars(dense_kernels), **vars(vector_math), **vars(trigonometry), "__name__": __name__}
+    scope = {**vars(dense_kernels), **vars(vector_math), **vars(trigonometry)}
+    scope |= {"__name__": __name__, "run_table": run_table}
     scope["math"] = SimpleNamespace(
         erfc=math.erfc, lgamma=_without_errors(math.lgamma), tgamma=_without_errors(math.gamma)
     )

@@ -10,7 +10,9 @@ from chainrule.compiler.native.loop_nest import RESERVED, Address, Memory, Nest,
 from chainrule.compiler.native.scalar_codegen import CODES, literal, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
 
-_MAX_ELEMENTS = 1 << 24  # of an argument, or of all other values together
+MAX_ELEMENTS = 1 << 24
+"""Largest number of elements of an argument, or of all other values together."""
+
 _ALIGNMENT_ELEMENTS = 16  # values begin at vector boundaries
 
 
@@ -23,11 +25,11 @@ class LargeError(UnfitError):
 
 
 class BudgetError(UnfitError):
-    """A function would take long to compile: it has so many lines."""
+    """A function would take long to compile: so many milliseconds."""
 
-    def __init__(self, lines: int) -> None:
+    def __init__(self, milliseconds: float) -> None:
         super().__init__("the function would take long to compile")
-        self.lines = lines
+        self.milliseconds = milliseconds
 
 
 class Layout:
@@ -56,7 +58,7 @@ class Layout:
 
     def parameter(self, value: Value, stem: str = "in") -> str:
         """Add an argument that holds a value; return its name."""
-        if value.size > _MAX_ELEMENTS:
+        if value.size > MAX_ELEMENTS:
             raise LargeError(f"{value} is large")
         if value.dtype not in CODES:
             raise UnfitError(f"{value} cannot be an argument of a small program")
@@ -78,9 +80,14 @@ class Layout:
         code = CODES.get(value.dtype)
         if code is None:
             raise UnfitError(f"{value} cannot be allocated")
-        found = self.addresses[value] = Address(f"memory_{code}", f"u8({self.sizes[code]})")
+        found = self.addresses[value] = self.reserve(value, code)
+        return found
+
+    def reserve(self, value: Value, code: str) -> Address:
+        """Return the address of unused memory for a value."""
+        found = Address(f"memory_{code}", f"u8({self.sizes[code]})")
         self.sizes[code] += -(-max(value.size, 1) // _ALIGNMENT_ELEMENTS) * _ALIGNMENT_ELEMENTS
-        if sum(self.sizes.values()) > _MAX_ELEMENTS:
+        if sum(self.sizes.values()) > MAX_ELEMENTS:
             raise LargeError("the program is large")
         return found
 

@@ -28,6 +28,7 @@ from chainrule.compiler.native.llvm_types import (
     llvm_type,
     weak,
 )
+from chainrule.compiler.native.table_loop import add_table_loop, kind_of
 
 INTERLEAVE_COUNT = 4
 """Number of interleaved vectors in long loops. For long expressions LLVM chooses one, but then the
@@ -39,6 +40,7 @@ MAX_UNROLLED = 8
 _HINTS = {
     "interleaved": f'"llvm.loop.interleave.count", i32 {INTERLEAVE_COUNT}',
     "kept": '"llvm.loop.unroll.disable"',
+    "short": '"llvm.loop.interleave.count", i32 1',
 }
 
 # --- modules --------------------------------------------------------------------------------------
@@ -48,9 +50,10 @@ class Module:
     """The text of a module: functions, and declarations of what they call."""
 
     def __init__(self, interleaved: bool = False) -> None:
-        self.interleaved = interleaved
+        self.hints = ["interleaved"] * interleaved  # on each loop
         self.functions: dict[str, str] = {}
         self.kinds: dict[str, str] = {}  # what functions return
+        self.kernels: dict[str, list[str]] = {}  # types of the arguments of kernels
         self.declarations: dict[str, str] = {}
         self.kept: list[str] = []  # functions that LLVM may not change or remove
 
@@ -82,12 +85,24 @@ class Module:
         self.functions[symbol] = "\n".join([f"{head} {{", *body, "}"])
 
     def add_source(self, text: str, symbol: str, kinds: list[str]) -> None:
-        """Add the function of generated source, with arguments of these types."""
+        """Add the function of generated source, with arguments of these types.
+
+        Other functions before it are kernels, which it calls as its first argument says.
+        """
         tree = ast.parse(text)
-        (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        *kernels, function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         scope = _constants(tree)
         head = "define internal {returned} @{symbol}({parameters}) noinline nounwind"
-        _Function(self, function, scope, kinds, frozenset()).add(symbol, head, distinct=True)
+        for kernel in kernels:
+            annotations = [item.annotation for item in kernel.args.args if item.annotation]
+            self.kernels[kernel.name] = [kind_of(ast.unparse(item)) for item in annotations]
+            self.hints = ["kept", "short"]
+            emitted = _Function(self, kernel, scope, self.kernels[kernel.name], frozenset())
+            emitted.add(kernel.name, head, distinct=True)
+        if kernels:
+            add_table_loop(self, symbol, self.kernels, len(kinds) - 1)
+        else:
+            _Function(self, function, scope, kinds, frozenset()).add(symbol, head, distinct=True)
 
     def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
         """Return the symbol of a helper function for such arguments, and what it returns."""
@@ -95,7 +110,7 @@ class Module:
             return None
         symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
-            self.merge(_emitted_helper(name, tuple(kinds)))
+            self.merge(_emitted_helper(name, tuple(kinds), bool(self.kernels)))
         return symbol, self.kinds[symbol]
 
     def merge(self, other: Module) -> None:
@@ -111,9 +126,13 @@ def _symbol(name: str, kinds: Sequence[str]) -> str:
 
 
 @functools.cache
-def _emitted_helper(name: str, kinds: tuple[str, ...]) -> Module:
-    """Return a module with a helper function and what it calls."""
+def _emitted_helper(name: str, kinds: tuple[str, ...], is_shared: bool) -> Module:
+    """Return a module with a helper function and what it calls.
+
+    If it `is_shared` by many kernels, LLVM may not write it out for each of them.
+    """
     function, scope, flags, attribute = _library()[name]
+    attribute = attribute or "noinline" * is_shared
     module = Module()
     head = f"define internal {{returned}} @{{symbol}}({{parameters}}) {attribute} nounwind"
     _Function(module, function, scope, list(kinds), flags).add(_symbol(name, kinds), head)
@@ -326,7 +345,7 @@ class _Function(ExpressionWriter):
 
     def _back(self, head: str, is_kept: bool = False) -> None:
         """End the last block of a loop, which LLVM shall not write out if it `is_kept`."""
-        hints = ["interleaved"] * self.module.interleaved + ["kept"] * is_kept
+        hints = [*self.module.hints, *["kept"] * is_kept]
         hint = f", !llvm.loop {' '.join(hints)}" if hints else ""
         self.lines.append(f"  br label %{head}{hint}")
         self.is_open = False

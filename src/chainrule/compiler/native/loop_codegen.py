@@ -45,6 +45,8 @@ class Loop(NamedTuple):
     work: int  # number of elements computed by its operations
     calls: int = 0  # number of NumPy calls that it replaces, if these matter
     checked: Program | None = None  # what NumPy computes if the loop reports that it cannot
+    table: Any = None  # the calls that it makes, if it is the function of `Kernels`
+    unused: int = 0  # arguments of that function that it has no array for
 
 
 class Layout(Protocol):

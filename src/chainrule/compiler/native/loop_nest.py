@@ -29,7 +29,7 @@ RESERVED = {
         "run",
     ),
     *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
-    *("status", "otherwise", *vars(dense_kernels)),
+    *("status", "otherwise", "table", "unused", "memory", *vars(dense_kernels)),
 }
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.native.call_tables import Kernels
+from chainrule.compiler.native.compile_cost import budget_ms, compile_ms
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, find_groups
-from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
@@ -19,34 +20,53 @@ from chainrule.compiler.native.small_groups import Readers, small_function, smal
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
+_KERNELS_SHARE = 0.6
+"""Share of the time for kernels, if some functions would take too long alone."""
+
 
 def lower_loops(program: Program) -> tuple[Program, list[Loop], Budget]:
     """Return a program that calls loops, the loops, and what their lines were taken from."""
     names = (f"{program.name}_{i}" for i in itertools.count(1))
-    budget = Budget(max_lines())
-    return *_Lowering(program, {}, names, budget).lower(), budget
+    budget = Budget(budget_ms())
+    lowered, loops = _Lowering(program, {}, names, budget).lower()
+    loops = [loop if loop.table is None else _finished(loop, budget.kernels) for loop in loops]
+    return lowered, loops, budget
+
+
+def _finished(loop: Loop, kernels: Kernels) -> Loop:
+    """Return a loop that calls kernels with the source of their function, which all such share."""
+    types = kernels.types
+    return loop._replace(text=kernels.text, types=types, unused=len(types) - len(loop.types))
 
 
 class Budget:
-    """The number of source lines that may still be compiled, and what lies beyond."""
+    """The milliseconds that may still be spent on compiling, and what lies beyond."""
 
-    def __init__(self, lines: int) -> None:
-        self.lines = lines
+    def __init__(self, milliseconds: float) -> None:
+        self.total = self.left = milliseconds
+        self.kernels = Kernels()  # of all functions that would take too long alone
         self.known: set[str] = set()
         self.beyond: list[Op] = []
-        self.beyond_lines = 0
+        self.beyond_ms = 0.0
 
-    def leave(self, groups: Iterable[FusionGroup], lines: int) -> None:
-        """Note groups whose function has too many lines."""
+    def leave(self, groups: Iterable[FusionGroup], milliseconds: float) -> None:
+        """Note groups whose function would take so long to compile."""
         self.beyond += [op for group in groups for _, op in group.ops]
-        self.beyond_lines += lines
+        self.beyond_ms += milliseconds
 
-    def allows(self, text: str) -> bool:
+    def reserved_for_kernels(self, functions: list[Loop | UnfitError]) -> float:
+        """Return the milliseconds to keep for kernels if not all functions can be compiled."""
+        costs = [compile_ms(f.text.splitlines()) for f in functions if isinstance(f, Loop)]
+        if sum(costs) <= self.left and not any(isinstance(f, BudgetError) for f in functions):
+            return 0.0
+        return max(_KERNELS_SHARE * self.total - self.kernels.milliseconds, 0.0)
+
+    def allows(self, text: str, reserved: float = 0) -> bool:
         """Return whether a function can be compiled, too; equal ones are compiled once."""
-        count = text.count("\n")
-        if text not in self.known and count <= self.lines:
+        cost = compile_ms(text.splitlines())
+        if text not in self.known and cost <= self.left - reserved:
             self.known.add(text)
-            self.lines -= count
+            self.left -= cost
         return text in self.known
 
 
@@ -119,21 +139,34 @@ class _Lowering:
 
     def _small_functions(self) -> dict[tuple[FusionGroup, ...], Loop]:
         """Return the functions of runs of small groups."""
+        budget = self.budget
         readers = Readers(self.groups, self.program.results(), self.accesses)
+        runs = [*small_runs(self.groups, self.accesses)]
+        functions = [self._small_function(run, readers) for run in runs]
+        reserved = budget.reserved_for_kernels(functions)
         found = {}
-        for run in small_runs(self.groups, self.accesses):
-            try:
-                function = small_function(run, self.program, readers, next(self.names))
-            except BudgetError as reason:
-                self.budget.leave(run, reason.lines)
-                continue
-            except UnfitError:
-                continue
-            if self.budget.allows(function.text):
+        for run, function in zip(runs, functions, strict=True):
+            if isinstance(function, Loop) and budget.allows(function.text, reserved):
                 found[tuple(run)] = function
-            else:
-                self.budget.leave(run, function.text.count("\n"))
+            elif not isinstance(function, UnfitError) or isinstance(function, BudgetError):
+                before = budget.kernels.milliseconds
+                function = self._small_function(run, readers, budget.kernels)
+                budget.left -= budget.kernels.milliseconds - before
+                if isinstance(function, Loop):
+                    found[tuple(run)] = function
+                elif isinstance(function, BudgetError):
+                    budget.leave(run, function.milliseconds)
         return found
+
+    def _small_function(
+        self, run: list[FusionGroup], readers: Readers, kernels: Kernels | None = None
+    ) -> Loop | UnfitError:
+        """Return the function of a run, or the reason why there is none."""
+        name = next(self.names)
+        try:
+            return small_function(run, self.program, readers, name, self.budget.left, kernels)
+        except UnfitError as reason:
+            return reason
 
     def _loops(self, covered: set[FusionGroup]) -> dict[FusionGroup, Loop]:
         """Return the loops of groups that benefit, within the budget."""
@@ -153,7 +186,7 @@ class _Lowering:
         kept = {text for text, _ in benefit.most_common() if self.budget.allows(text)}
         for group, loop in loops.items():
             if loop.text not in kept:
-                self.budget.leave([group], loop.text.count("\n"))
+                self.budget.leave([group], compile_ms(loop.text.splitlines()))
         return {group: loop for group, loop in loops.items() if loop.text in kept}
 
 

@@ -14,9 +14,9 @@ from chainrule.autograd.remarks import Remark
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.native.compile_cost import budget_ms
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, REDUCTIONS
-from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, LargeError, UnfitError
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.small_groups import count_calls, why_unfit
@@ -130,7 +130,7 @@ def _loop_remark(loop: Op, op: Op, reason: UnfitError) -> Remark:
     calls = count_calls([part for region in loop.regions for part in region.ops])
     consequence = f"Python runs {what}{_at(loop)}, {calls} NumPy calls for each step"
     if isinstance(reason, BudgetError):
-        return budget_remark([op], reason.lines, consequence)
+        return budget_remark([op], reason.milliseconds, consequence)
     what = "it" if op is loop else f"{_described(op)}{_at(op)}"
     cause = f"{what} has no machine code: {reason.args[0]}"
     return Remark(_topic(op, reason), f"{consequence}, since {cause}. {_mend(op, reason)}")
@@ -170,12 +170,12 @@ _MENDS = {
 # --- the budget -----------------------------------------------------------------------------------
 
 
-def budget_remark(ops: Iterable[Op], lines: int, consequence: str = "") -> Remark:
+def budget_remark(ops: Iterable[Op], needed_ms: float, consequence: str = "") -> Remark:
     """Return the remark for operations that would take too long to compile."""
     counts = Counter(op.function for op in ops)
     names = ", ".join([name for name, _ in counts.most_common(3)])
     more = "" if len(counts) <= 3 else f" and {len(counts) - 3} other functions"
-    budget, needed = max_lines() / 1000, lines / 1000
+    budget, needed = budget_ms() / 1000, needed_ms / 1000
     consequence = consequence or f"{counts.total()} operations ({names}{more}) remain NumPy calls"
     return Remark(
         "CHAINRULE_COMPILE_SECONDS",

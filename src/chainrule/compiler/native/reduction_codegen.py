@@ -112,12 +112,12 @@ class Reductions(Operands):
         source = self.layout.address(access.base)
         start = Memory(source.array, access.offset, [access.strides[a] for a in kept], source.start)
         work = self.layout.allocate(Value((2 * n,), np.dtype(np.int64)))
-        order = f"{work.array}, {work.start}"
+        order = f"{work.array}, u8({work.start or 0})"
         row = f"{source.array}, u8({start.position}), u8({access.strides[axis]})"
         self.layout.allocate(op.out)
         target = self._target(op.out, sizes, kept, axis)
         letter = INDICES[len(kept)]
-        place = f"{work.array}[{work.start} + {letter}]"
+        place = f"{work.array}[u8({work.start or 0}) + {letter}]"
         found = f"i8({place})"
         if op.function == "np.sort":
             found = (

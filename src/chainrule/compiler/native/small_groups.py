@@ -12,6 +12,7 @@ from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Names, Op, Program, Value
+from chainrule.compiler.native.call_tables import Kernels
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.complex_split import FUNCTIONS
 from chainrule.compiler.native.decompositions import RULES
@@ -114,16 +115,27 @@ def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
     return None
 
 
-def small_function(run: list[FusionGroup], program: Program, readers: Readers, name: str) -> Loop:
-    """Return a run of groups as one function; raise UnfitError if that is not supported."""
+def small_function(
+    run: list[FusionGroup],
+    program: Program,
+    readers: Readers,
+    name: str,
+    max_ms: float,
+    kernels: Kernels | None = None,
+) -> Loop:
+    """Return a run of groups as one function, or as calls of `kernels`.
+
+    Raise UnfitError if that is not supported, and BudgetError if it takes longer than `max_ms`
+    to compile.
+    """
     subprogram = _Subprogram(run, readers).program(name)
     over = _in_place_outputs(subprogram, program)
-    function = function_of(subprogram, over)
+    function = function_of(subprogram, over, max_ms, kernels)
     if function.constants:
         raise UnfitError("arrays that are constants")
     if function.is_checked and over:  # NumPy may have to compute from the inputs again
         over = {}
-        function = function_of(subprogram)
+        function = function_of(subprogram, over, max_ms, kernels)
     order = {value: i for i, value in enumerate(subprogram.inputs)}
     return Loop(
         name,
@@ -138,6 +150,7 @@ def small_function(run: list[FusionGroup], program: Program, readers: Readers, n
         sum(v.size for op in subprogram.ops for v in op.outs),
         count_calls(op for op in subprogram.ops if not readers.accesses.is_view(op)),
         subprogram if function.is_checked else None,
+        function.table,
     )
 
 
@@ -254,6 +267,8 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
     if function.is_checked:
         lines.append("    status = np.zeros(1, np.int64)")
         flat.append("status")
+    if function.table is not None:
+        flat = ["table", *flat, "*unused"]
     lines.append(f"    {LOOP_NAME}({', '.join(flat)})")
     if function.is_checked:
         given = ", ".join(inputs.values())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
-from chainrule.compiler.native.fusion_groups import find_groups
+from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups, single_groups
 from chainrule.compiler.native.indexing_codegen import RUNNING, Indexing, contiguous
 from chainrule.compiler.native.layout import LargeError, Layout, UnfitError
 from chainrule.compiler.native.linalg_codegen import LinearAlgebra
@@ -25,16 +25,34 @@ MAX_ELEMENTS = 1 << 14
 """Largest number of iterations of a loop; threads share larger ones."""
 
 
+class Block(NamedTuple):
+    """The lines of a fusion group, or of an operation that is none."""
+
+    lines: list[str]
+    is_loop: bool = False  # whether it is a loop or branch of the program
+
+
 def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Iterator[str]:
     """Yield the lines of a program or region, without storing its results."""
-    return _Statements(program, accesses, layout).lines()
+    for block in statement_blocks(program, accesses, layout):
+        yield from block.lines
+
+
+def statement_blocks(
+    program: Program, accesses: Accesses, layout: Layout, fused: bool = True
+) -> Iterator[Block]:
+    """Yield the blocks of a program; each operation is one if they are not `fused`."""
+    find = find_groups if fused else single_groups
+    return _Statements(program, accesses, layout, find(program, accesses, scalar_or_libm)).blocks()
 
 
 class _Statements(Indexing, LinearAlgebra, Reductions):
-    def __init__(self, program: Program, accesses: Accesses, layout: Layout) -> None:
+    def __init__(
+        self, program: Program, accesses: Accesses, layout: Layout, groups: list[FusionGroup]
+    ) -> None:
         super().__init__(accesses, layout)
         self.program = program
-        self.groups = find_groups(program, accesses, scalar_or_libm)
+        self.groups = groups
         self.results = set(program.results())
         self.number = 0  # of the current group
         self.computed = {*program.inputs, *(v for op in program.ops for v in op.outs)}
@@ -45,18 +63,20 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
         for value in self.results:
             self.last_reader.update((owner, len(self.groups)) for owner in accesses.owners(value))
 
-    def lines(self) -> Iterator[str]:
+    def blocks(self) -> Iterator[Block]:
         readers = Counter(v for c in self.groups for v in c.reads)
         for number, group in enumerate(self.groups):
             self.number = number
             if group.shape is None:
                 for _, op in group.ops:
-                    yield from self._op(op)
+                    lines = [*self._op(op)]
+                    if lines:
+                        yield Block(lines, bool(op.regions))
                 continue
             if math.prod(group.shape) > MAX_ELEMENTS:
                 raise LargeError("a large loop")
             stored = group.stored(self.results, readers)
-            yield from generate_loop_lines(group, self.accesses, stored, self.layout)
+            yield Block(generate_loop_lines(group, self.accesses, stored, self.layout))
 
     def _op(self, op: Op) -> Iterator[str]:
         if self.accesses.is_view(op):

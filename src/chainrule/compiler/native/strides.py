@@ -46,10 +46,14 @@ class Accesses:
         self.producers: dict[Value, Op] = {} if outer is None else dict(outer.producers)
         self.producers |= {value: op for op in program.ops for value in op.outs}
         self._views: dict[Value, tuple[Value, Any, Any]] = {}
+        self._found: dict[Value, Access] = {}
 
     def of(self, value: Value) -> Access:
         """Return the access to a value."""
-        return _access(*self._view(value))
+        found = self._found.get(value)
+        if found is None:
+            found = self._found[value] = _access(*self._view(value))
+        return found
 
     def owners(self, value: Value) -> Iterator[Value]:
         """Yield the bases of a value, through entries of stacks, too."""

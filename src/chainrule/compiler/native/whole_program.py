@@ -15,15 +15,18 @@ import numpy as np
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
+from chainrule.compiler.native.call_tables import MEMORY, Kernels, SeparateArrays
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.compile_cost import FUNCTION_MS, LINE_MS, budget_ms, compile_ms
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES, element_code
 from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
-from chainrule.compiler.native.jit import max_lines
 from chainrule.compiler.native.layout import BudgetError, Layout
 from chainrule.compiler.native.loop_nest import LOOP_NAME
-from chainrule.compiler.native.statement_codegen import statement_lines
+from chainrule.compiler.native.scalar_codegen import ELEMENTARY
+from chainrule.compiler.native.statement_codegen import Block, statement_blocks
 from chainrule.compiler.native.strides import Accesses
+from chainrule.compiler.passes import eliminate_dead_code
 
 Run = Callable[..., Any]
 
@@ -40,41 +43,74 @@ class Function(NamedTuple):
     outs: list[Value]
     scratch: dict[str, int]  # number of elements of each type
     is_checked: bool  # whether the last argument is set if NumPy has to compute instead
+    table: Any = None  # the calls that it makes: its first argument
 
 
-def function_of(program: Program, over: dict[Value, Value] | None = None) -> Function:
+def function_of(
+    program: Program,
+    over: dict[Value, Value] | None = None,
+    max_ms: float | None = None,
+    kernels: Kernels | None = None,
+) -> Function:
     """Return a small program as source; raise UnfitError if it is not supported.
 
-    `over` maps outputs to the inputs that they overwrite at the end.
+    `over` maps outputs to the inputs that they overwrite at the end. With `kernels`, the function
+    is theirs, and makes the calls of a table. Raise BudgetError if it takes longer than `max_ms` to
+    compile, by default the time that a call may take.
     """
     over = over or {}
-    real = decompose(split_complex(program))
+    real = eliminate_dead_code(decompose(split_complex(program)))
     inputs = dict(zip(program.inputs, real.inputs, strict=True))
-    layout = Layout(real)
-    parameters = [layout.parameter(v) for v in real.inputs]
-    lines = list(statement_lines(real, Accesses(real, real.constants), layout))
+    layout = Layout(real) if kernels is None else SeparateArrays(real)
+    arguments = [layout.parameter(v) for v in real.inputs]
     outs = [Value(v.shape, v.dtype, v.hint) for v in program.results() if v not in over]
     targets = [
         inputs[over[v]] if v in over else Value(part.shape, part.dtype, v.hint)
         for v, part in zip(program.results(), real.results(), strict=True)
     ]
-    names = [layout.parameter(v, "out") for v in targets if v not in real.inputs]
-    accesses = Accesses(real, real.constants)
-    for value, target in zip(real.results(), targets, strict=True):
-        lines += layout.copy_lines(value, accesses, layout.address(target))
-    if len(lines) > max_lines():
-        raise BudgetError(len(lines))
-    scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
+    limit = budget_ms() if max_ms is None else max_ms
+    blocks = _blocks(real, targets, layout, limit, kernels is None)
     constants = layout.constants
-    heads = [*parameters, *(layout.address(v).array for v in constants), *names]
-    heads += [f"memory_{code}" for code in scratch]
-    heads += ["status"] * layout.is_checked
+    names = [layout.address(v).array for v in targets if v not in real.inputs]
+    arguments += [*(layout.address(v).array for v in constants), *names]
+    types = tuple([element_code(v.dtype) for v in [*program.inputs, *constants, *outs]])
+    ends, arrays = ["status"] * layout.is_checked, list(constants.values())
+    if isinstance(layout, SeparateArrays) and kernels is not None:
+        heads = [*arguments, MEMORY, *ends]
+        table, size = kernels.table(blocks, layout, heads, limit)
+        types = ("i8",) * (1 + len(heads))
+        return Function("", types, arrays, outs, {"u1": size}, layout.is_checked, table)
+    scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
+    heads = [*arguments, *(f"{MEMORY}_{code}" for code in scratch), *ends]
     text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
-    text += "".join(f"    {row}\n" for row in lines or ["pass"])
-    types = (*(element_code(v.dtype) for v in [*program.inputs, *constants, *outs]), *scratch)
-    types += ("i8",) * layout.is_checked
-    arrays = list(constants.values())
+    lines = [line for block in blocks for line in block.lines] or ["pass"]
+    text += "".join(f"    {line}\n" for line in lines)
+    types = (*types, *scratch, *["i8"] * layout.is_checked)
     return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked)
+
+
+def _blocks(
+    program: Program, targets: list[Value], layout: Layout, max_ms: float, fused: bool
+) -> list[Block]:
+    """Return the lines that compute a program and copy its results to `targets`."""
+    accesses = Accesses(program, program.constants)
+    if fused:
+        computed = [op.function for op in program.ops if not accesses.is_view(op)]
+        least = LINE_MS * len(computed) + FUNCTION_MS * sum(map(ELEMENTARY.__contains__, computed))
+        if least > max_ms:
+            raise BudgetError(least)
+    blocks, cost = [], 0.0
+    for block in statement_blocks(program, accesses, layout, fused):
+        blocks.append(block)
+        cost += compile_ms(block.lines) if fused else 0.0
+        if cost > max_ms:
+            raise BudgetError(cost)
+    for target in targets:
+        if target not in program.inputs:
+            layout.parameter(target, "out")
+    for value, target in zip(program.results(), targets, strict=True):
+        blocks.append(Block(layout.copy_lines(value, accesses, layout.address(target))))
+    return [block for block in blocks if block.lines]
 
 
 def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
