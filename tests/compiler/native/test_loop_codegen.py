@@ -47,6 +47,21 @@ def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> Any:
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
+@pytest.mark.parametrize("bound", [50.0, -50.0])
+def test_the_condition_of_a_while_loop_is_one_kernel(bound: float) -> None:
+    def doublings(x: Any) -> Any:
+        def is_small(carry: Any) -> Any:
+            return (carry[0] < 3) & (carry[1].real.sum() < bound)
+
+        first = cr.tensor(0), x.to(cr.complex128)
+        return cr.while_loop(is_small, lambda c: (c[0] + 1, c[1] * 2), first)[0]
+
+    x = cr.tensor(np.ones((3, 3, 2)))
+    compiled = cr.compile(doublings, backend="native")
+    assert compiled(x).item() == doublings(x).item()
+    assert "def loop" in compiled.source_native
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_chain_of_elementary_functions(dtype: str) -> None:
     def chain(x: Any, y: Any) -> Any:

@@ -98,8 +98,9 @@ def _while(source: Source, op: Op) -> Iterator[str]:
         yield f"{names[carry]} = np.array({source.show(value)})"
     test = list(source.statements(condition))
     shown = source.show(condition.outputs[0])
-    if len(condition.ops) == 1 and condition.ops[0].out is condition.outputs[0]:
-        yield f"while {source.expression(condition.ops[0]).text}:"
+    only = condition.ops[0] if len(condition.ops) == 1 else None
+    if only and only.out is condition.outputs[0] and not only.function.startswith("native."):
+        yield f"while {source.expression(only).text}:"
         lines = []
     else:
         yield "while True:"
