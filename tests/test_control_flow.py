@@ -64,9 +64,9 @@ def test_a_checkpointed_step_is_not_kept() -> None:
     kept: list[int] = []
 
     def noting(h: Any, x: Any) -> Any:
+        kept.append(1)
         for _ in range(10):
             h = cr.exp(h * 0.1)
-        kept.append(1)
         return h, None
 
     carry, nothing = cr.scan(noting, H, XS, checkpoint=True)
@@ -87,6 +87,62 @@ def test_a_checkpointed_step_draws_the_same_numbers_again() -> None:
         carry, _ = cr.scan(noisy, H, XS, checkpoint=checkpoint)
         found.append(grads(carry))
     same(*found)
+
+
+def changes(name: str) -> Any:
+    """Return a scan of steps that read a bias and a number, a change of what they read, and both.
+
+    The step saves none of them, only what it computes from them.
+    """
+    bias, init = cr.ones(3, dtype=cr.float64), H.detach() * 1
+    number = [1.0]
+
+    def shifted(h: Any, x: Any) -> Any:
+        return cr.sin(h + number[0] + bias) * H, None
+
+    def scan(checkpoint: bool) -> Any:
+        return cr.scan(shifted, init, XS.detach(), checkpoint=checkpoint)[0]
+
+    change: Any = {
+        "bias": lambda: bias.add_(0.5),
+        "one element": lambda: bias[1:2].add_(1e-6),
+        "init": lambda: init.mul_(2),
+        "number": lambda: number.append(number.pop() + 1),
+        "nothing": lambda: bias.mul_(1),
+    }[name]
+    return scan, change
+
+
+@pytest.mark.parametrize("name", ["bias", "one element", "init", "number"])
+def test_a_checkpointed_step_notices_what_has_changed(name: str) -> None:
+    scan, change = changes(name)
+    last = scan(checkpoint=True)
+    change()
+    with pytest.raises(cr.AutogradError, match="the recomputation saves other values"):
+        grads(last)
+
+
+def test_a_checkpointed_step_may_read_what_was_written_with_the_same_values() -> None:
+    scan, change = changes("nothing")
+    wanted, last = grads(scan(checkpoint=False)), scan(checkpoint=True)
+    change()
+    same(grads(last), wanted)
+
+
+def test_a_checkpointed_step_notices_that_it_wrote_to_what_was_saved() -> None:
+    last, _ = cr.scan(lambda h, x: (cr.sin(cr.exp(-h * h).mul_(2)), None), H, XS, checkpoint=True)
+    with pytest.raises(cr.InPlaceError, match="wrote to after the graph had saved it"):
+        grads(last)
+
+
+def test_a_derivative_within_a_checkpointed_step() -> None:
+    def descent(h: Any, x: Any) -> Any:
+        slope = cr.grad(lambda z: (cr.exp(z * 0.1) * x).sum() + z.sum() ** 2)(h)
+        return h - 0.01 * slope, slope
+
+    found = [cr.scan(descent, H, XS, checkpoint=checkpoint) for checkpoint in (False, True)]
+    same(*found)
+    same(*[grads(*each) for each in found])
 
 
 def test_scan_takes_containers() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar, cast
@@ -11,7 +10,7 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
-from chainrule.autograd.modes import enable_grad, no_grad, run_in, saved_tensors_hooks
+from chainrule.autograd.modes import no_grad
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
@@ -20,6 +19,7 @@ from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, Shape
 from chainrule.interrupts import call_then
 from chainrule.ops import stack, unbind
 from chainrule.random.draw import default_generator
+from chainrule.recomputation import Recomputation, Run
 
 __all__ = [
     "cond",
@@ -231,7 +231,7 @@ def _scan_eagerly(
     carry, rows = step.carry, []
     for i in reversed(range(count)) if reverse else range(count):
         xs = [column[i] for column in columns]
-        carry, ys = _CheckpointedStep(step).run(carry, xs) if checkpoint else step(carry, xs)
+        carry, ys = _checkpointed(step, carry, xs) if checkpoint else step(carry, xs)
         rows.append(ys)
     if reverse:
         rows.reverse()
@@ -246,50 +246,29 @@ def _is_traced() -> bool:
     return interceptor is not None
 
 
-class _CheckpointedStep:
-    """A step that saves only its inputs, and runs again when a backward pass needs the rest.
+def _checkpointed(step: Step, *inputs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+    """Run a step that saves only its inputs, and runs again when a backward pass needs the rest.
 
     It runs again in the context of its first run: under the same vmap, in the same modes, and with
     the same random numbers.
     """
+    given = [[t.detach().requires_grad_(t.requires_grad) for t in part] for part in inputs]
+    generator, context = default_generator(), copy_context()
+    state = generator.get_state()
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
-        self.count = 0
-        self.values: list[Tensor] | None = None
-
-    def run(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
-        self.inputs = [[t.detach().requires_grad_(t.requires_grad) for t in p] for p in (carry, xs)]
-        self.state = default_generator().get_state()
-        self.context = copy_context()
-        return run_in(saved_tensors_hooks(self._pack, self._unpack), self.step, carry, xs)
-
-    def _pack(self, tensor: Tensor) -> int:
-        self.count += 1
-        return self.count - 1
-
-    def _unpack(self, number: int) -> Tensor:
-        if self.values is None:
-            self.values = self.context.copy().run(self._saved_again)
-        return self.values[number]
-
-    def _saved_again(self) -> list[Tensor]:
-        """Run the step again; return the tensors that it saves."""
-        values: list[Tensor] = []
-        hooks = saved_tensors_hooks(values.append, lambda value: value)
-        generator, interceptor = default_generator(), INTERCEPTOR.get()
-        before = generator.get_state()
-        again = functools.partial(run_in, hooks, self.step, *self.inputs)
+    def again(run: Run) -> None:
+        interceptor, before = INTERCEPTOR.get(), generator.get_state()
 
         def call() -> None:
-            generator.set_state(self.state)
+            generator.set_state(state)
             if interceptor is None:
-                run_in(enable_grad(), again)
+                run(step, *given)
             else:
-                intercepting(interceptor, run_in, enable_grad(), again)
+                intercepting(interceptor, run, step, *given)
 
         call_then(lambda: generator.set_state(before), call)
-        return values
+
+    return Recomputation(lambda run: context.copy().run(again, run)).first(step, *inputs)
 
 
 def _count_of(xs: Tensors, length: int | None) -> int:

@@ -316,6 +316,28 @@ def test_values_of_other_shapes_are_an_error_unless_the_check_is_off():
         checkpoint(moody, x, determinism_check="strict")
 
 
+def test_a_tensor_found_by_name_that_was_written_to_is_an_error_unless_the_check_is_off():
+    x, shift = leaf([1.0, 2.0]), cr.ones(2)
+    shifted = lambda x: (x + shift).sin().exp()  # noqa: E731
+    out, unchecked = (
+        checkpoint(shifted, x, determinism_check=c).sum() for c in ("default", "none")
+    )
+    shift.mul_(2)
+    with pytest.raises(CheckpointError, match="the recomputation saves other values: the sum of"):
+        out.backward()
+    unchecked.backward()
+
+
+@pytest.mark.parametrize("dtype", [cr.float16, cr.float64])
+def test_values_that_are_not_finite_are_the_same_as_before(dtype):
+    x = cr.tensor([0.0, float("inf"), float("nan")], dtype=dtype, requires_grad=True)
+    found = []
+    for wrap in (lambda f: f, cr.checkpoint):
+        y = wrap(lambda x: (x * x).exp() * x)(x)
+        found.append(cr.autograd_grad(y, x, cr.ones_like(y))[0].numpy())
+    np.testing.assert_array_equal(*found)
+
+
 def test_an_argument_that_was_written_to_is_an_error():
     x = leaf([1.0, 2.0])
     y = x * 1

@@ -1,14 +1,9 @@
-"""Checkpointing: recompute a segment of a function in the backward pass instead of saving it.
-
-By `saved_tensors_hooks`, the graph saves a number instead of each tensor of the segment. When a
-backward pass asks for the first of them, the segment runs again on its inputs, and each tensor that
-it saves now is returned once. So there is one graph, the usual one: second derivatives,
-`autograd_grad` and `backward(inputs=)` need nothing else.
-"""
+"""Checkpointing: recompute a segment of a function in the backward pass instead of saving it."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,22 +11,18 @@ from chainrule import pytree
 from chainrule.autograd.function import Function
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.intercept import INTERCEPTOR
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in, saved_tensors_hooks
+from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import empty
-from chainrule.errors import AutogradError, InPlaceError
 from chainrule.interrupts import call_with
 from chainrule.random.discrete import get_rng_state, with_rng_state
 from chainrule.random.draw import WATCHER
+from chainrule.recomputation import CheckpointError, Recomputation, Run
 from chainrule.transforms.arguments import check_callable
 
-__all__ = ["checkpoint"]
+__all__ = ["CheckpointError", "checkpoint"]
 
 Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
-
-
-class CheckpointError(AutogradError):
-    """A function under `checkpoint` saved other tensors in its recomputation."""
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +47,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     CheckpointError
-        In the backward pass, if the second call saves other tensors than the first.
+        In the backward pass, if the second call saves other tensors than the first. Their sums are
+        compared, too, since what the function reads by name may have been changed.
     InPlaceError
         In the backward pass, if an argument was modified since.
 
@@ -101,9 +93,17 @@ def call_checkpointed(
         with first:
             return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
-    segment = _Segment(function, _Arguments(args, kwargs), second, state, checked)
-    hooks = saved_tensors_hooks(segment.pack, segment.unpack)
-    return run_in(hooks, _called_within, first, function, *args, **kwargs)
+    arguments = _Arguments(args, kwargs)
+
+    def again(run: Run) -> None:
+        args, kwargs = arguments.detached()
+        call = functools.partial(run, function, *args, **kwargs)
+        restored = call if state is None else functools.partial(with_rng_state, state, call)
+        with second:  # outside of a vmap or trace that runs the backward pass, as at first
+            call_with({WATCHER: None, INTERCEPTOR: None}, restored)
+
+    segment = Recomputation(again, checked)
+    return segment.first(_called_within, first, function, *args, **kwargs)
 
 
 def _called_within(
@@ -164,88 +164,3 @@ class _Placeholder:
 
 def _without_values(leaf: Any) -> Any:
     return _Placeholder(leaf.shape) if isinstance(leaf, Tensor) else leaf
-
-
-class _RecomputationDone(BaseException):
-    """Ends a recomputation that has saved all tensors; not caught by `except Exception`."""
-
-
-class _Segment:
-    """One call under `checkpoint`: metadata of the tensors to save, and their recomputation."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: _Arguments,
-        context: contextlib.AbstractContextManager[Any],
-        rng_state: Any,
-        checked: bool,
-    ) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.context = context
-        self.rng_state = rng_state
-        self.checked = checked
-        self.metadata: list[tuple[Any, Any]] = []  # shape and dtype of each saved tensor
-        self.recomputed: dict[int, tuple[Tensor, int]] = {}  # tensors with their versions
-
-    def pack(self, tensor: Tensor) -> int:
-        """Return the number of a tensor that the first call saves."""
-        self.metadata.append((tensor.shape, tensor.dtype))
-        return len(self.metadata) - 1
-
-    def unpack(self, number: int) -> Tensor:
-        """Return the tensor with this number once; a second request recomputes the segment."""
-        if number not in self.recomputed:
-            self._recompute()
-        tensor, version = self.recomputed.pop(number)
-        if tensor._version != version:
-            raise InPlaceError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: a {tensor.dtype} of shape {list(tensor.shape)} that the "
-                "function under checkpoint wrote to after the graph had saved it"
-            )
-        return tensor
-
-    def _recompute(self) -> None:
-        """Call the function again until it has saved as many tensors as in the first call."""
-        self.recomputed, count = {}, len(self.metadata)
-
-        def keep(tensor: Tensor) -> Tensor:
-            self.recomputed[len(self.recomputed)] = tensor, tensor._version
-            if len(self.recomputed) == count:
-                raise _RecomputationDone
-            return tensor
-
-        def run() -> None:
-            hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
-            args, kwargs = self.arguments.detached()
-            with self.context, contextlib.suppress(_RecomputationDone):
-                run_in(hooks, self.function, *args, **kwargs)
-
-        def call() -> None:
-            if self.rng_state is None:
-                run_in(enable_grad(), run)
-            else:
-                with_rng_state(self.rng_state, run_in, enable_grad(), run)
-
-        # Outside of a vmap or trace that runs the backward pass, as in the first call.
-        call_with({WATCHER: None, INTERCEPTOR: None}, call)
-        self._check(count)
-
-    def _check(self, count: int) -> None:
-        if len(self.recomputed) != count:
-            raise CheckpointError(
-                "checkpoint: A different number of tensors was saved during the original forward "
-                f"and recomputation. Number of tensors saved during forward: {count}, during "
-                f"recomputation: {len(self.recomputed)}. The function must do the same every time."
-            )
-        for number, (shape, dtype) in enumerate(self.metadata if self.checked else ()):
-            tensor, _ = self.recomputed[number]
-            if (tensor.shape, tensor.dtype) != (shape, dtype):
-                raise CheckpointError(
-                    "checkpoint: Recomputed values for the following tensors have different "
-                    f"metadata than during the forward pass: saved value {number} was {dtype} "
-                    f"{list(shape)}, and is {tensor.dtype} {list(tensor.shape)} now. The function "
-                    "must do the same every time."
-                )

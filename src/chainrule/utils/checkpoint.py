@@ -45,7 +45,7 @@ def checkpoint(
     context_fn : callable, optional
         Returns two context managers: for the first call, and for the recomputation.
     determinism_check : "default" or "none"
-        Whether to compare shapes and dtypes of the tensors that the two calls save.
+        Whether to compare shapes, dtypes and sums of the tensors that the two calls save.
 
     Returns
     -------
@@ -58,7 +58,8 @@ def checkpoint(
     Raises
     ------
     CheckpointError
-        In the backward pass, if the recomputation saves other tensors than the first call.
+        In the backward pass, if the recomputation saves other tensors than the first call, or
+        tensors with other sums, since what the function reads has changed.
     InPlaceError
         In the backward pass, if an argument was modified since.
 
