@@ -166,6 +166,27 @@ def test_transforms_of_control_flow(name: str, transform: str, place: str) -> No
         np.testing.assert_allclose(a, b, 1e-9, 1e-12)
 
 
+@pytest.mark.parametrize("transform", ["grad", "both orders", "vmap of hessian"])
+@pytest.mark.parametrize("place", ["inside", "around"])
+def test_transforms_of_a_scan_whose_steps_use_vmap(transform: str, place: str) -> None:
+    def function(w: cr.Tensor, scan: Any = cr.scan) -> cr.Tensor:
+        slopes = cr.vmap(cr.grad(lambda z, c: (z * z * z * c).sum()), (0, None))
+        xs = SLICES.reshape(3, 1, 1) * w.reshape(2, 1)
+        c, ys = scan(lambda c, x: (c + slopes(x, c).sum(), slopes(x, c)), w[0], xs)
+        return c + (ys * w.reshape(2, 1)).sum()
+
+    def loop(f: Any, c: Any, xs: Any) -> Any:
+        ys = []
+        for x in xs:
+            c, y = f(c, x)
+            ys.append(y)
+        return c, cr.stack(ys)
+
+    wanted = leaves(TRANSFORMS[transform](lambda w: function(w, loop))(X))
+    for a, b in zip(leaves(PLACES[place](function, TRANSFORMS[transform])(X)), wanted, strict=True):
+        np.testing.assert_allclose(a, b, 1e-9, 1e-12)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_with_two_orders_are_differentiated_outside(name: str) -> None:
     """A compiled function returns a value and its gradient, and both are differentiated."""

@@ -18,6 +18,7 @@ from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace, switched_to
 from chainrule.errors import CompileError
+from chainrule.transforms.vmap.batched_array import BatchedArray, next_depth
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
 
@@ -39,6 +40,7 @@ class InnerTrace(Trace):
         self.caller = outer.caller
         self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
+        self._depth = next_depth()  # runs under vmap from now on are within the function
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]
 
@@ -52,6 +54,8 @@ class InnerTrace(Trace):
         try:
             array = _array.__get__(tensor)
         except AttributeError:  # under construction
+            return tensor
+        if isinstance(array, BatchedArray) and array.level.depth > self._depth:
             return tensor
         return self.capture(tensor, array).proxy
 

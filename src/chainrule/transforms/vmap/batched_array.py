@@ -30,6 +30,11 @@ Take = Callable[[Array], Array]
 _depths = itertools.count(1)
 
 
+def next_depth() -> int:
+    """Return a number larger than the depth of each level so far, and smaller than later ones."""
+    return next(_depths)
+
+
 def _all(data: Array) -> Array:
     return data
 
@@ -55,7 +60,7 @@ class Level:
         self.count = count
         self.owner = owner
         self.strict = owner.strict or STRICT.get()  # also for backward passes that run later
-        self.depth = next(_depths)
+        self.depth = next_depth()
         self.outer = outer
         self.finished = False  # the function has returned; backward passes may still run
 
