@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import enable_grad, run_in, saved_tensors_hooks
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import AutogradError, InPlaceError
 from chainrule.interrupts import ERRSTATE, call_with, ignore_all
 
@@ -46,6 +47,7 @@ class Recomputation:
         self._again = again
         self._checked = checked
         self._described: list[tuple[Any, Any, Any]] = []
+        self._levels: dict[int, Any] = {}  # of arrays that a vmap within the call has batched
         self._tensors: dict[int, tuple[Tensor, int]] = {}  # with their versions
 
     def first(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -56,8 +58,12 @@ class Recomputation:
         return result
 
     def _pack(self, tensor: Tensor) -> int:
+        number = len(self._described)
         self._described.append(_described(tensor))
-        return len(self._described) - 1
+        levels = getattr(tensor._array, "levels", None)
+        if levels is not None:
+            self._levels[number] = levels
+        return number
 
     def _unpack(self, number: int) -> Tensor:
         """Return the tensor with this number once; a second request makes the call again."""
@@ -70,6 +76,9 @@ class Recomputation:
                 f"inplace operation: a {tensor.dtype} of shape {list(tensor.shape)} that the "
                 "function under checkpoint wrote to after the graph had saved it"
             )
+        if number in self._levels:  # a vmap within the call has levels of its own at each run
+            array: Any = SLOTS["_array"].__get__(tensor)  # of another run than the present one
+            return make(array.at_levels(self._levels[number]), None)
         return tensor
 
     def _recompute(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -322,6 +323,33 @@ def test_checkpoint_under_transforms(name: str) -> None:
     leaves = zip(cr.tree.leaves(found), cr.tree.leaves(wanted), strict=True)
     for leaf, other in leaves:
         np.testing.assert_allclose(leaf, other, rtol=1e-12, atol=1e-15)
+
+
+WITHIN_CHECKPOINT: dict[str, Callable[[Any], Any]] = {
+    "vmap": lambda x: cr.vmap(lambda z: (z.exp() * z).sum() + z.sum() ** 3)(x),
+    "vmap of vmap": lambda x: cr.vmap(cr.vmap(lambda z: z.exp() * z + z.sin()))(x),
+    "vmap of grad": lambda x: cr.vmap(cr.grad(lambda z: (z.exp() * z).sum() + z.sum() ** 3))(x),
+    "hessian": cr.hessian(lambda z: (z.exp() * z).sum() + z.sum() ** 3),
+    "a number of NumPy": lambda x: cr.linalg.slogdet(x @ x.T)[1].exp() * x,
+}
+
+
+@pytest.mark.parametrize("name", WITHIN_CHECKPOINT)
+@pytest.mark.parametrize("outer", ["grad", "vmap of grad", "hessian"])
+def test_transforms_within_a_checkpoint(name: str, outer: str) -> None:
+    function = WITHIN_CHECKPOINT[name]
+    x = cr.tensor([[0.3, -0.5], [1.0, 0.2]], dtype=cr.float64)
+
+    def transformed(f: Any) -> Any:
+        loss = lambda x: (f(x) ** 2).sum()  # noqa: E731
+        if outer == "vmap of grad":
+            return cr.vmap(cr.grad(loss))(cr.stack([x, 2 * x]))
+        return getattr(cr, outer)(loss)(x)
+
+    wanted = transformed(function).numpy()
+    np.testing.assert_allclose(transformed(cr.checkpoint(function)), wanted, 1e-9)
+    scan = lambda x: cr.scan(lambda c, _: (c, function(x)), x, length=1, checkpoint=True)[1]  # noqa: E731
+    np.testing.assert_allclose(transformed(scan), wanted, 1e-9)
 
 
 def test_checkpoint_saves_only_the_arguments_also_in_containers() -> None:

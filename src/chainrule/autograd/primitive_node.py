@@ -160,7 +160,8 @@ class SavedTensor:
     def __init__(self, packed: Any, unpack: Callable[[Any], Any], array: Array) -> None:
         self._packed = packed
         self._unpack = unpack
-        self._storage = weakref.ref(storage_of(array))
+        is_scalar = isinstance(array, np.generic)  # nobody can write to it
+        self._storage = (lambda: None) if is_scalar else weakref.ref(storage_of(array))
 
     def unpack(self, node: Node, position: int) -> Array:
         """Return the array that the user's hook gives back."""

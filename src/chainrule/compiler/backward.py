@@ -29,6 +29,7 @@ from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace
 from chainrule.creation import zeros
 from chainrule.errors import AutogradError, CompileError, FreedGraphError, InPlaceError
+from chainrule.interrupts import call_then
 from chainrule.transforms.vmap.batched_array import BatchedArray
 
 # --- partial backward programs --------------------------------------------------------------------
@@ -166,8 +167,15 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
         found = autograd_grad(list(tracked), inputs, gs, retain_graph=True, allow_unused=True)
         return [None if g is None else g._array.value for g in found]
 
+    def forget_tensors() -> None:
+        """A call doesn't make the tensors of its backward pass, whoever still refers to them.
+
+        A profiler may have the frames, and an error has them.
+        """
+        del trace.made[own_tensors:]
+
     try:
-        grads = trace.run(backward)
+        grads = call_then(forget_tensors, trace.run, backward)
     except FreedGraphError:
         del trace.ops[begin:]  # of a pass that ended within a loop, they use what is not there
         return None
@@ -177,9 +185,6 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
         none: list[int | None] = [None] * len(wrt)
         forward = list(trace.ops)
         return TracedBackward(trace, [], cotangents, [], [], wrt, none, graph, forward, obstacle)
-    # A call doesn't make the tensors of its backward pass, whoever still refers to them: a profiler
-    # may have the frames.
-    del trace.made[own_tensors:]
     if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
         raise CompileError(
             "retain_grad() of a result of a compiled function that is differentiated outside would "

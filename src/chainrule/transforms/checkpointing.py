@@ -96,8 +96,10 @@ def call_checkpointed(
     arguments = _Arguments(args, kwargs)
 
     def again(run: Run) -> None:
-        args, kwargs = arguments.detached()
-        call = functools.partial(run, function, *args, **kwargs)
+        def call() -> None:
+            args, kwargs = arguments.detached()
+            run(function, *args, **kwargs)
+
         restored = call if state is None else functools.partial(with_rng_state, state, call)
         with second:  # outside of a vmap or trace that runs the backward pass, as at first
             call_with({WATCHER: None, INTERCEPTOR: None}, restored)

@@ -632,3 +632,26 @@ def test_gradients_that_a_branch_broadcasts_are_added_to(backend: Any) -> None:
     for sign in (1.0, -1.0):
         x = (cr.arange(4.0).reshape(2, 2) * sign).requires_grad_()
         assert compiled(x).tolist() == gradient(x).tolist()
+
+
+@pytest.mark.parametrize("bound", [-100.0, 100.0])
+@pytest.mark.parametrize("writes", ["write", "other"])
+def test_a_branch_that_writes_to_what_its_derivative_needs(bound: float, writes: str) -> None:
+    """As in eager mode, the values are right and the backward pass is an error."""
+
+    def squared(v: Any) -> Any:
+        v = v.clone()
+        v[...] = v * v if writes == "write" else 2 * H
+        return v.tanh()
+
+    def function(x: Any) -> Any:
+        return cr.cond(x.sum() > bound, squared, lambda v: 0.5 * v, x)
+
+    compiled = compiled_to_numpy(function)
+    x = (H.detach() * 1).requires_grad_()
+    np.testing.assert_allclose(compiled(x).detach(), function(x).detach())
+    if writes == "write":
+        with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
+            compiled(x).sum().backward()
+    else:
+        compiled(x).sum().backward()

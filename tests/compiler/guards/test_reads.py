@@ -40,6 +40,12 @@ class Kind(NamedTuple):
 KINDS = {
     "float": Kind("2.0", "v", (), "3.0"),
     "type": Kind("2", "float(isinstance(v, int))", (), "2.0"),
+    "attribute of a float": Kind(
+        "Rate(2.0)",
+        "v + getattr(v, 'other', 0.0)",
+        ("v.other = 5.0", "v.other = 1.0", "Rate.other = 3.0; del v.other"),
+        "Rate(3.0)",
+    ),
     "string": Kind("'ab'", "len(v)", (), "'abc'"),
     "list": Kind("[1.0, 2.0]", "v[0] + 3 * v[1]", ("v.reverse()", "v[0] = 7.0"), "[5.0, 6.0]"),
     "long list": Kind("[1.0] * 20", "sum(v)", ("v[13] = 7.0", "v.pop()"), "[2.0] * 20"),
@@ -102,6 +108,23 @@ KINDS = {
         "v['a']",
         ("v['a'] = 3.0",),
         "collections.defaultdict(float)",
+    ),
+    "exception": Kind("ValueError(2.0)", "v.args[0]", ("v.args = (3.0,)",), "KeyError(4.0)"),
+    "future": Kind(
+        "asyncio.Future(loop=types.SimpleNamespace(get_debug=bool))",
+        "v.result() if v.done() else 1.0",
+        ("v.set_result(4.0)",),
+        "asyncio.Future(loop=types.SimpleNamespace(get_debug=bool))",
+    ),
+    "bases": Kind("Derived()", "v.rate", ("Derived.__bases__ = (Other,)",), "Other()"),
+    "abstract class": Kind(
+        "Abstract", "2.0 if isinstance(THING, v) else 1.0", ("v.register(Thing)",), "Thing"
+    ),
+    "method of the library": Kind(
+        "cr.nn.Identity()",
+        "v(1.0)",
+        ("v.forward = lambda x: 2 * x", "v.forward = lambda x: 3 * x"),
+        "cr.nn.Flatten(0)",
     ),
     "context variable": Kind(
         "contextvars.ContextVar('v', default=2.0)",
@@ -231,6 +254,12 @@ KINDS = {
     "number in a subclass of an array": Kind(
         "np.ones(2).view(np.matrix)", "float(v[0, 1])", ("v[0, 1] = 4.0",), "np.zeros((1, 2))"
     ),
+    "attribute of an array": Kind(
+        "np.zeros(2).view(Labelled)", "v.unit", ("v.unit = 3.0",), "np.zeros(2)[:1].view(Labelled)"
+    ),
+    "shape of an array": Kind(
+        "np.arange(4.0)", "v.shape[0] + len(v)", ("v.resize(3, refcheck=False)",), "np.arange(5.0)"
+    ),
     "what is in an array": Kind(
         "np.array([0.0, 3.0])", "len(v.tolist()) + (2.0 if v.any() else 1.0)", ("v[1] = 0",), "[]"
     ),
@@ -357,8 +386,9 @@ PLACES = {
 HOUSING = ("plain", "installed", "named as a standard module")
 
 PRELUDE = """
-import array, builtins, collections, contextlib, contextvars, dataclasses, decimal, enum, functools
-import importlib, operator, os, sys, types, weakref
+import abc, array, asyncio, builtins, collections, contextlib, contextvars, dataclasses, decimal
+import enum, functools, importlib, operator, os, sys, types, weakref
+import chainrule as cr
 import numpy as np
 
 class Thing:
@@ -390,6 +420,13 @@ class Computed:
 class Open:
     def __init__(self, given): self.given = given
     def __getattr__(self, name): return self.given
+
+class Rate(float): pass
+class Labelled(np.ndarray): unit = 2.0
+class Other: rate = 5.0
+class Base: rate = 2.0
+class Derived(Base): pass
+class Abstract(abc.ABC): pass
 
 class Mode(enum.Enum):
     LOW = 2.0
@@ -653,6 +690,10 @@ OUTSIDE = {
     "entropy": ("uuid.uuid4().int", "None"),
     "precision": ("decimal.getcontext().prec", "setattr(decimal.getcontext(), 'prec', 7)"),
     "thread": ("in_a_thread()", "FACTOR.append(2)"),
+    "threads": ("threading.active_count()", "threading.Thread(target=EVENT.wait).start()"),
+    "entropy of Python": ("secrets.randbelow(10**9)", "None"),
+    "buffer": ("BUFFER.getvalue()", "BUFFER.write('0')"),
+    "digest": ("DIGEST.digest()[0]", "DIGEST.update(b'x')"),
     "frame": ("inspect.currentframe().f_globals['NUMBER']", "globals().update(NUMBER=9)"),
 }
 
@@ -667,9 +708,10 @@ def test_clocks_files_and_threads_are_read_at_each_call(
     monkeypatch.chdir(tmp_path)
     read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
     text = f"""
-import datetime, decimal, inspect, os, pathlib, threading, uuid
+import datetime, decimal, hashlib, inspect, io, os, pathlib, secrets, threading, uuid
 from time import perf_counter
-FACTOR, NUMBER = [1], 8
+FACTOR, NUMBER, EVENT = [1], 8, threading.Event()
+BUFFER, DIGEST = io.StringIO("1"), hashlib.sha256()
 def in_a_thread():
     found = []
     thread = threading.Thread(target=lambda: found.append(len(FACTOR)))
@@ -685,8 +727,39 @@ def change(): {change}
         before = [compiled(x).item() for _ in range(2)]
         module.change()
         after, eager = compiled(x).item(), module.function(x).item()
+    module.EVENT.set()
     assert after != before[-1]
     assert after == eager or change == "None"
+
+
+def test_decimal_numbers_are_rounded_as_now() -> None:
+    third = decimal.Decimal(1) / 3
+
+    def function(x: Any) -> Any:
+        return x * float(third / 3)
+
+    compiled, x = cr.compile(function, backend="numpy"), cr.ones((), dtype=cr.float64)
+    for digits in (5, 2, 5):
+        with decimal.localcontext(prec=digits):
+            assert compiled(x).item() == function(x).item()
+    assert len(compiled.signatures) == 2
+
+
+def test_a_method_of_a_library_class_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = cr.nn.Tanh()
+    compiled, x = cr.compile(lambda x: layer(x), backend="numpy"), cr.ones(2)
+    compiled(x)
+    monkeypatch.setattr(cr.nn.Tanh, "forward", lambda self, x: x * 3)
+    assert compiled(x).tolist() == [3.0, 3.0]
+
+
+def test_a_series_of_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cython code of pandas finds arrays in a cache that no Python code names."""
+    series = pytest.importorskip("pandas").Series([2.0, 3.0])
+    compiled, x = cr.compile(lambda x: x * series.to_numpy(), backend="numpy"), cr.ones(2)
+    for i, value in enumerate([2.0, 5.0, 7.0, 9.0]):
+        series.iloc[i % 2] = value
+        assert compiled(x).tolist() == series.tolist()
 
 
 def test_logs_are_not_read() -> None:

@@ -41,6 +41,8 @@ from chainrule.compiler.tracing.locations import (
 from chainrule.compiler.tracing.object_kinds import (
     has_state,
     is_cached_property,
+    is_readable,
+    public_methods,
 )
 from chainrule.compiler.tracing.object_search import Holder, ObjectSearch
 from chainrule.compiler.tracing.outside import outside_function
@@ -129,9 +131,19 @@ class Search(ObjectSearch):
         if not all(is_internal_module(m) or is_standard_module(m) for m in imported):
             self.complete = False  # a call after the import finds its values
         self._visit_queue()
+        if self._reads_streams():
+            self.complete = False
         if self.errors:
             raise self.errors[0]
         return self.found
+
+    def _reads_streams(self) -> bool:
+        """Whether some code may read a file or buffer that it finds, other than that of a log."""
+        return any(
+            value not in (sys.stdout, sys.stderr) and is_readable(value)
+            for path, value in self._streams
+            if not path.endswith(".stream")
+        )
 
     def codes(self) -> list[types.CodeType]:
         """Return the code objects that have run."""
@@ -307,12 +319,15 @@ class Search(ObjectSearch):
                 lacking = frozenset(self._names - holder.before)
                 self.found.append(Found(space, "", lacking, form=LACKS_GLOBALS))
             return
+        path = f"{holder.path}.__dict__"
         if is_internal_class(type(value)):
+            methods = public_methods(type(value)) - holder.before
+            if methods:  # which this package calls, such as `forward`
+                self.found.append(Found(holder.scope, path, methods, form=LACKS))
             return
         cached = {n for n in space.keys() - holder.before if is_cached_property(type(value), n)}
         for name in sorted(cached & self._names):
             self.add(holder.scope, f"{holder.path}.{name}", space[name])
-        path = f"{holder.path}.__dict__"
         if self._is_whole(value):
             names = [*holder.before & space.keys(), *cached]
             self.found.append(Found(holder.scope, path, frozenset(names), form="{0}.keys() == {1}"))

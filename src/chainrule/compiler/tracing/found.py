@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,7 +42,12 @@ class Found:
 CACHED = frozenset(["__slotnames__", "__annotations_cache__"])
 """Attributes in which Python caches what it knows of a class, when an object is copied."""
 
-FORM_SCOPE: dict[str, Any] = {**EQUALITY_SCOPE, "memoryview": memoryview, "CACHED": CACHED}
+FORM_SCOPE: dict[str, Any] = {
+    **EQUALITY_SCOPE,
+    "memoryview": memoryview,
+    "CACHED": CACHED,
+    "get_referents": gc.get_referents,
+}
 """Names that the conditions of `Found` use."""
 
 LACKS = "{1}.isdisjoint({0})"
@@ -50,6 +56,8 @@ ORDER = "[*{0}] == {1}"
 IDENTITIES = "[*map(id, {0})] == {1}"
 EMPTY = "{0} == {1}"
 CLASS_SIZE = "len({0}) - sum(map({0}.__contains__, CACHED)) == {1}"
+LAYOUT = "({0}.shape, {0}.strides, {0}.dtype) == {1}"
+REFERENTS = "[*map(id, get_referents({0}))] == {1}"
 MEMORY = "memoryview({0}).tobytes() == {1}"
 
 

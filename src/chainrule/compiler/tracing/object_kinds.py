@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import gc
 import numbers
 import operator
+import struct
 import sys
+import threading
 import types
 import weakref
-from collections.abc import Iterator, MappingView
+from collections.abc import Callable, Iterator, MappingView
 from enum import Enum
 from typing import Any
 
@@ -36,6 +39,70 @@ def has_state(value: Any) -> bool:
     """Whether an object of the standard library holds what may change."""
     fixed = (*PLAIN, *BY_IDENTITY, type, types.ModuleType, types.MethodType, Enum)
     return not isinstance(value, fixed)
+
+
+def by_class(function: Callable[[Any], frozenset[str]]) -> Callable[[type], frozenset[str]]:
+    """Cache the result of a function for each class."""
+    return functools.lru_cache(4096)(function)
+
+
+@by_class
+def c_attributes(cls: Any) -> frozenset[str]:
+    """Return the names of attributes that classes in C, but not type or object, define."""
+    descriptors = (types.GetSetDescriptorType, types.MemberDescriptorType)
+    found = [
+        name
+        for each in cls.__mro__
+        if each not in (object, type, types.FunctionType, types.ModuleType)
+        for name, member in vars(each).items()
+        if isinstance(member, descriptors) and not name.startswith("__")
+    ]
+    return frozenset(found)
+
+
+@by_class
+def public_methods(cls: Any) -> frozenset[str]:
+    """Return the names of methods that classes of a package define, except for its base class."""
+    *own, _ = [c for c in cls.__mro__ if c.__module__.partition(".")[0] == _package(cls)] or [cls]
+    found = {name for c in own for name, member in vars(c).items() if callable(member)}
+    return frozenset(name for name in found if name[0] != "_")
+
+
+def _package(cls: Any) -> str:
+    name: str = cls.__module__.partition(".")[0]
+    return name
+
+
+@by_class
+def computed_in_c(cls: Any) -> frozenset[str]:
+    """Return the names of attributes that descriptors of other packages in C compute.
+
+    Whatever they read from the object, such as a dict of cached values, no code names.
+    """
+    found = []
+    for name in dir(cls):
+        member = class_member(cls, name)
+        getter = getattr(type(member), "__get__", None)
+        if isinstance(getter, types.WrapperDescriptorType):
+            found += [name] if type(member).__module__ not in ("builtins", "functools") else []
+    return frozenset(found)
+
+
+def has_hidden_state(value: Any) -> bool:
+    """Whether an object of a class in C holds what nothing shows: a digest, a compressor.
+
+    What has a value's equality is taken to be immutable, as dates and patterns are, and what can be
+    pickled to show its state in attributes, as contexts of `decimal` do.
+    """
+    cls: Any = type(value)
+    plain: Any = object
+    holds = cls.__basicsize__ > object.__basicsize__ and not gc.is_tracked(value)
+    shows = cls.__reduce__ is not plain.__reduce__ or cls.__reduce_ex__ is not plain.__reduce_ex__
+    by_identity = cls.__hash__ is plain.__hash__
+    return holds and by_identity and not shows and not isinstance(value, _STATELESS)
+
+
+_STATELESS = (type(threading.Lock()), struct.Struct, types.CodeType)
 
 
 def class_member(cls: type, name: str) -> Any:
@@ -100,6 +167,13 @@ def is_iterator(x: Any) -> bool:
     """Whether an object is an iterator with hidden state, or a view of a dict."""
     hidden_state = hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
     return hidden_state or isinstance(x, MappingView)
+
+
+def is_readable(stream: Any) -> bool:
+    try:
+        return bool(stream.readable())
+    except ValueError:  # a closed file
+        return False
 
 
 def is_generator(x: Any) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import abc
 import contextvars
 import functools
 import gc
 import inspect
+import io
 import sys
 import types
 import weakref
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -22,9 +25,11 @@ from chainrule.compiler.tracing.found import (
     CACHED,
     CLASS_SIZE,
     IDENTITIES,
+    LAYOUT,
     MAX_COMPARED_BYTES,
     MEMORY,
     ORDER,
+    REFERENTS,
     DictItem,
     Found,
     Identities,
@@ -43,13 +48,17 @@ from chainrule.compiler.tracing.object_kinds import (
     PLAIN,
     PROXIES,
     TRACED_BY,
+    c_attributes,
+    computed_in_c,
     functions_of,
+    has_hidden_state,
     is_generator,
     is_iterator,
     is_literal,
     is_plain,
     is_plain_access,
     module_generators,
+    public_methods,
     wrapped,
 )
 from chainrule.compiler.tracing.varying_numbers import VaryingNumber
@@ -100,6 +109,7 @@ class ObjectSearch(ABC):
         self._whole: dict[int, Any] = {}  # objects looked into by computed names
         self._named: set[int] = set()  # ids of modules that code imports or looks up by name
         self._caches: list[Any] = []
+        self._streams: list[tuple[str, Any]] = []
         self.errors: list[CompileError] = []  # why the function can't be compiled
 
     @abstractmethod
@@ -156,8 +166,9 @@ class ObjectSearch(ABC):
         elif isinstance(value, PLAIN):
             if path:
                 self._record(scope, path, value, True)
-            if getattr(value, "__dict__", None):
-                self._object(scope, path, value)
+            self._subclass(scope, path, value)
+            if kind.__module__ == "decimal":
+                self._decimal_context()
             if isinstance(value, str) and "{" in value:
                 self._strings((value,))  # of `str.format`
         elif is_generator(value):
@@ -168,6 +179,10 @@ class ObjectSearch(ABC):
         elif isinstance(value, type):
             if path:
                 self._record(scope, path, value)
+            if value.__module__ == "decimal":
+                self._decimal_context()
+            if isinstance(value, ABCMeta):
+                self._record(abc, ".get_cache_token()", abc.get_cache_token(), True)
             self._open_class(value)
             metaclass: type = type(value)
             for cls in [*value.__mro__[1:], *metaclass.__mro__]:
@@ -202,8 +217,20 @@ class ObjectSearch(ABC):
         else:
             self._object(scope, path, value)
             return
-        if getattr(value, "__dict__", None) is not None:  # of a subclass
+        self._subclass(scope, path, value)
+
+    def _subclass(self, scope: Any, path: str, value: Any) -> None:
+        """Visit the attributes that a subclass of a number, array or container has beside these."""
+        own = getattr(value, "__dict__", None) is not None
+        if own and not is_internal_class(type(value)) and not isinstance(value, Enum):
             self._object(scope, path, value)
+
+    def _decimal_context(self) -> None:
+        """Record the settings by which decimal numbers are rounded."""
+        decimal = sys.modules["decimal"]
+        for name in ("prec", "rounding", "Emin", "Emax"):
+            part = getattr(decimal.getcontext(), name)
+            self._record(decimal, f".getcontext().{name}", part, True)
 
     def _by_identity(self, scope: Any, path: str, value: Any) -> None:
         if path:
@@ -213,6 +240,9 @@ class ObjectSearch(ABC):
         elif isinstance(value, np.ndarray):
             if path:
                 self._note(value)
+            layout = value.shape, value.strides, value.dtype
+            self.found.append(Found(value, "", layout, form=LAYOUT))  # it may be resized
+            self._subclass(scope, path, value)
             if value.dtype.hasobject:
                 for i, part in enumerate(value.flat):
                     self.add(value, f".item({i})", part)
@@ -307,6 +337,8 @@ class ObjectSearch(ABC):
         if holder is not None:
             if own:
                 self._all_attributes(holder)
+                for name in public_methods(type(value)):  # which this package may call
+                    self._record(type(value), f".{name}", getattr(type(value), name))
             elif hasattr(type(value), "__dataclass_fields__"):  # a container for this package
                 self._look_up(holder, frozenset(type(value).__dataclass_fields__))
         if not own:
@@ -329,12 +361,22 @@ class ObjectSearch(ABC):
                 self.add(scope, f"{path}.{name}", getattr(value, name))
         elif isinstance(value, weakref.ref):
             self.add(value, "()", value())
+        elif isinstance(value, BaseException):
+            for name in ("args", "__cause__", "__context__"):
+                self.add(scope, f"{path}.{name}", getattr(value, name))
+        elif isinstance(value, io.IOBase):
+            self._streams.append((path, value))
         elif isinstance(value, contextvars.ContextVar):
             self.add(value, ".get(...)", value.get(...))
         elif isinstance(value, functools._lru_cache_wrapper):
             self._caches.append(value)
         elif not self._memory(value) and opaque and not is_iterator(value):
-            for part in gc.get_referents(value):
+            parts = gc.get_referents(value)
+            if has_hidden_state(value):
+                self.complete = False
+            elif parts != [type(value)]:
+                self.found.append(Found(value, "", Identities(parts), form=REFERENTS))
+            for part in parts:
                 if not isinstance(part, types.ModuleType | type):
                     self.add(part, "", part)
             if isinstance(value, GETTERS):
@@ -386,6 +428,7 @@ class ObjectSearch(ABC):
                     self._members.setdefault(code, []).append((cls, name, member))
                     if code in self._ran:
                         self._member(cls, name, member)
+        self._record(cls, ".__mro__", cls.__mro__)
         size = len(vars(cls).keys() - CACHED)
         self._open(cls, "", cls, vars(cls))
         self.found.append(Found(cls, ".__dict__", size, form=CLASS_SIZE))
@@ -397,7 +440,8 @@ class ObjectSearch(ABC):
         """Visit the attributes of an object that have one of these names."""
         value, space = holder.value, holder.space
         is_module = isinstance(value, types.ModuleType)
-        if not holder.whole and self._is_whole(value):
+        in_c = space is not None and not computed_in_c(type(value)).isdisjoint(names)
+        if not holder.whole and (in_c or self._is_whole(value)):
             self._all_attributes(holder)
         if space:
             for name in sorted(space.keys() & names):
@@ -407,17 +451,15 @@ class ObjectSearch(ABC):
                 self.add(holder.scope, f"{holder.path}.{name}", getattr(value, name))
             else:
                 self.found.append(Found(value, "", name, form="not hasattr({0}, {1})"))
-        if space is None and not holder.slots:
-            for name in sorted(names):
-                if isinstance(getattr(type(value), name, None), types.GetSetDescriptorType):
-                    self._c_attribute(holder, name)
+        for name in sorted(c_attributes(type(value)).intersection(names)):
+            self._c_attribute(holder, name)
 
     def _c_attribute(self, holder: Holder, name: str) -> None:
         try:
-            part = getattr(holder.value, name)
+            part, again = getattr(holder.value, name), getattr(holder.value, name)
         except Exception:
             return
-        if isinstance(part, PLAIN):
+        if isinstance(part, PLAIN) or part is again:
             self.add(holder.scope, f"{holder.path}.{name}", part)
 
     def _is_whole(self, value: Any) -> bool:

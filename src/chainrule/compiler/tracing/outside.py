@@ -17,14 +17,19 @@ from chainrule.compiler.tracing.locations import is_standard
 _FUNCTIONS = {
     "datetime": ("now", "utcnow", "today"),  # of classes
     "decimal": ("getcontext", "localcontext"),
-    "gc": ("get_count", "get_objects", "get_referrers", "get_stats"),
+    "gc": (
+        *("get_count", "get_objects", "get_referrers", "get_stats", "get_threshold", "isenabled"),
+    ),
     "io": ("open", "open_code"),
     "posix": (
         *("access", "cpu_count", "getcwd", "getloadavg", "getpid", "getrandom", "listdir"),
         *("lstat", "open", "read", "readlink", "scandir", "stat", "times", "urandom"),
     ),
+    "locale": ("localeconv", "setlocale"),
+    "signal": ("getsignal",),
     "sys": ("_current_frames", "_getframe", "getrecursionlimit", "getrefcount"),
-    "thread": ("start_joinable_thread", "start_new_thread"),
+    "thread": ("_count", "start_joinable_thread", "start_new_thread"),
+    "threading": ("active_count", "enumerate"),
     "time": (
         *("clock_gettime", "clock_gettime_ns", "ctime", "gmtime", "localtime", "monotonic"),
         *("monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns"),
@@ -35,8 +40,9 @@ _FUNCTIONS = {
 
 _RETURNED_BY = frozenset(
     [
-        *("genericpath", "glob", "inspect", "ntpath", "os", "pathlib", "posixpath", "shutil"),
-        *("subprocess", "tempfile", "threading", "uuid"),
+        *("genericpath", "glob", "inspect", "locale", "ntpath", "os", "pathlib"),
+        *("posixpath", "random", "secrets", "shutil", "signal", "subprocess", "tempfile"),
+        *("threading", "uuid"),
     ]
 )
 """Modules of the standard library that return such results; others write them to logs."""
@@ -45,8 +51,11 @@ _RETURNED_BY = frozenset(
 def outside_function(code: types.CodeType, used: CodeNames, space: dict[str, Any]) -> str | None:
     """Return the name of a function of the outside that code names, or None."""
     package = str(space.get("__name__")).partition(".")[0]
-    if is_standard[code.co_filename] and package not in _RETURNED_BY:
-        return None
+    if is_standard[code.co_filename]:
+        if package not in _RETURNED_BY:
+            return None
+        if code.co_name in _FUNCTIONS.get(package, ()):
+            return f"{package}.{code.co_name}"
     values: list[Any] = [space.get(name, vars(builtins).get(name)) for name in used.globals]
     values += [sys.modules.get(name) for name, _ in used.modules]
     for value in values:

@@ -80,6 +80,16 @@ class BatchedArray(ArrayProxy):
         self._take: Take = _all  # makes the view from the base's data
         self._views: list[weakref.ref[BatchedArray]] = []  # views of this array's memory
 
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels, from this one outwards."""
+        return self.level, *getattr(self.data, "levels", ())
+
+    def at_levels(self, levels: tuple[Level, ...]) -> BatchedArray:
+        """Return the same arrays as those of other runs, one for each of `levels`."""
+        data = self.data.at_levels(levels[1:]) if len(levels) > 1 else self.data
+        return BatchedArray(levels[0], data)
+
     # --- shape, dtype and memory layout ---
 
     @property
