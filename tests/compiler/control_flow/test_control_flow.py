@@ -234,6 +234,23 @@ def test_a_compiled_while_loop_has_no_backward_pass() -> None:
         compiled().backward()
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_while_loop_whose_carry_is_detached_is_a_constant(inside: bool) -> None:
+    def loss(x: Any) -> Any:
+        steps = cr.while_loop(
+            lambda c: c.sum() < 50, lambda c: (c * x.abs() + 1).detach(), x.detach()
+        )
+        return (steps * x).sum()
+
+    def gradient(x: Any) -> Any:
+        return cr.autograd_grad(loss(x), x)[0]
+
+    x = (H.detach() + 2).requires_grad_()
+    compiled = compiled_to_numpy(gradient if inside else loss)
+    found = compiled(x) if inside else cr.autograd_grad(compiled(x), x)[0]
+    np.testing.assert_allclose(found, gradient(x))
+
+
 def test_forward_mode_goes_through_a_while_loop() -> None:
     def growing(h: Any, w: Any) -> Any:
         def body(c: Any) -> Any:

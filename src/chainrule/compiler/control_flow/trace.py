@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from chainrule import pytree
@@ -38,15 +39,7 @@ def scan(
 
     types = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
     flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
-
-    def trace_body() -> Body:
-        while True:  # a carry requires grad if it does after any step: find the fixed point
-            body = Body("scan", function, types, flags)
-            after = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
-            if after == flags[:count]:
-                return body
-            flags[:count] = after
-
+    trace_body = partial(_trace_steps, "scan", function, types, flags, count)
     body, reads = _without_changes("scan", [step.f], trace_body)
     _name_inputs(body.values[:count], step.init, step.f, 0)
     _name_inputs(body.values[count:], step.slices, step.f, 1)
@@ -63,25 +56,40 @@ def scan(
     return made[:count], made[count : len(made) - count]
 
 
+def _trace_steps(
+    name: str, function: Any, types: list[Value], flags: list[bool], count: int
+) -> Body:
+    """Trace a step for all steps, and set the flags of carries that require grad after any."""
+    while True:
+        body = Body(name, function, types, flags)
+        after = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
+        if after == flags[:count]:
+            return body
+        flags[:count] = after
+
+
 def while_loop(
     condition: Callable[[Tensors], Any], body: Callable[[Tensors], list[Tensor]], carry: Tensors
 ) -> list[Tensor]:
     """Record a loop that runs while its condition holds."""
-    types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
-    functions = [lambda parts: [_checked_condition(condition(parts))], body]
-    regions, reads = _without_changes(
-        "while_loop",
-        [condition, body],
-        lambda: [run_in(no_grad(), Body, "while", f, types, flags) for f in functions],
-    )
+    types = [Value(t.shape, t.dtype) for t in carry]
+    flags = [t.requires_grad and is_grad_enabled() for t in carry]
+
+    def checked(parts: Tensors) -> list[Tensor]:
+        return [_checked_condition(condition(parts))]
+
+    def trace_regions() -> list[Body]:
+        step = _trace_steps("while", body, types, flags, len(types))
+        return [run_in(no_grad(), Body, "while", checked, types, flags), step]
+
+    regions, reads = _without_changes("while_loop", [condition, body], trace_regions)
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
-    sources = [*carry, *(t for region in regions for t in region.sources)]
     node = None
-    if is_grad_enabled() and any(t.requires_grad for t in sources):
+    if any(flags):
         test, step = kept("while_loop", [condition, body], reads)
         node = WhileNode.of(test, step, regions, op, carry)
-    return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
+    return connected(node, outs, flags)
 
 
 def _checked_condition(value: Any) -> Tensor:
