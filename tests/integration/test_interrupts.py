@@ -250,6 +250,75 @@ def first_step(world):
     compiled(world.x)
 
 
+def scanned(world):
+    """A compiled gradient of a checkpointed scan whose steps use `vmap`."""
+
+    def run(w, x):
+        def step(c, s):
+            return cr.vmap(lambda z: z * s.sum())(c).sin(), c
+
+        c, ys = cr.scan(step, w, cr.stack([x, x]), checkpoint=True)
+        return c.sum() + ys.sum()
+
+    run(world.w, world.x).backward()
+    world.compiled(run, backend="numpy")
+    cr.compile(cr.grad(run), backend="numpy")(world.w, world.x)
+
+
+def jacobian(world):
+    compiled = world.compiled(lambda w, x: (w * x).sin().sum(), backend="numpy")
+    cr.jacobian(lambda w: compiled(w, world.x) * w)(world.w)
+    cr.hessian(lambda w: compiled(w, world.x))(world.w)
+
+
+def scheduled_step(world):
+    """Compiled steps with a learning rate that changes from call to call."""
+    p = world.w.detach().clone().requires_grad_()
+    optimizer = cr.optim.SGD([p], 0.1, momentum=0.9)
+    scheduler = cr.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss(p, x).backward()
+        optimizer.step()
+        return p.sum()
+
+    compiled = cr.compile(step, backend="numpy")
+
+    def check():
+        for function in (compiled, step):
+            before, rate = p.tolist(), optimizer.param_groups[0]["lr"]
+            assert np.isfinite(function(world.x).item())
+            assert (p.tolist() != before) == (rate > 0)
+
+    world.checks.append(check)
+    for _ in range(3):
+        compiled(world.x)
+        scheduler.step()
+
+
+def batches(world):
+    data = cr.utils.data.TensorDataset(cr.arange(6.0), cr.arange(6.0) * 2)
+    loader = cr.utils.data.DataLoader(data, batch_size=2, shuffle=True)
+    world.checks.append(lambda: [len(x) for x, _ in loader] == [2, 2, 2] or 1 / 0)
+    for x, y in loader:
+        loss(x, y)
+
+
+def saved(world):
+    """Save over an older file: afterwards it is the old one or the new one."""
+    path = Path(FOLDER.name) / "saved"
+    cr.save({"w": cr.zeros(3)}, path)
+
+    def check():
+        assert cr.load(path)["w"].tolist() in ([0, 0, 0], [1, 2, 3])
+        assert [p.name for p in path.parent.glob("saved*")] == ["saved"]
+
+    world.checks.append(check)
+    cr.save({"w": world.w.detach()}, path)
+    cr.load(path)
+
+
 def large(world):
     x = cr.ones(1 << 19, requires_grad=True)
     cr.softmax(x.reshape(512, 1024), -1).exp().sum().backward()
@@ -272,6 +341,11 @@ SCENARIOS = [
     loop,
     training_step,
     first_step,
+    scanned,
+    jacobian,
+    scheduled_step,
+    batches,
+    saved,
     large,
 ]
 

@@ -11,7 +11,7 @@ import io
 import sys
 import types
 import weakref
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -19,21 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.ir.constants import count_marshalled, equality
 from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS, names_in
+from chainrule.compiler.tracing.container_search import ContainerSearch
 from chainrule.compiler.tracing.found import (
     CACHED,
     CLASS_SIZE,
     IDENTITIES,
     LAYOUT,
-    MAX_COMPARED_BYTES,
-    MEMORY,
     ORDER,
     REFERENTS,
-    DictItem,
     Found,
     Identities,
-    large_memory,
 )
 from chainrule.compiler.tracing.locations import (
     is_internal_class,
@@ -54,8 +50,6 @@ from chainrule.compiler.tracing.object_kinds import (
     has_hidden_state,
     is_generator,
     is_iterator,
-    is_literal,
-    is_plain,
     is_plain_access,
     module_generators,
     public_methods,
@@ -66,9 +60,6 @@ from chainrule.errors import CompileError
 
 _MAX_FOUND = 20_000
 """Number of recorded values from which a function is refused, since each call compares them."""
-
-_MAX_ITEMWISE = 8
-"""Number of numbers and strings above which a container is compared at once, not item by item."""
 
 _MAX_PATH = 160
 """Length, in characters, of a path after which a new one begins at an object on it."""
@@ -89,17 +80,16 @@ class Holder:
         self.whole = False  # whether all attributes are recorded
 
 
-class ObjectSearch(ABC):
+class ObjectSearch(ContainerSearch):
     """The objects that were visited, and the attributes of theirs that some code names."""
 
     def __init__(self, note: Callable[[Any], None] = lambda value: None) -> None:
-        self.found: list[Found] = []
+        super().__init__()
         self.complete = True  # whether all that ran was reported, and guards can compare it
         self._note = note  # takes each array and random generator as it is found
         self._names: set[str] = set()
         self.computes = False  # whether some code looks something up by a computed name
         self._any_attribute = self._tolerant = False
-        self._places: set[tuple[int, str]] = set()
         self._kept: dict[int, Any] = {}  # visited objects by id, held so that ids stay theirs
         self._queue: deque[tuple[Any, str, Any]] = deque()
         self._holders: list[Holder] = []
@@ -110,7 +100,6 @@ class ObjectSearch(ABC):
         self._named: set[int] = set()  # ids of modules that code imports or looks up by name
         self._caches: list[Any] = []
         self._streams: list[tuple[str, Any]] = []
-        self.errors: list[CompileError] = []  # why the function can't be compiled
 
     @abstractmethod
     def _register(self, function: types.FunctionType) -> None:
@@ -132,13 +121,6 @@ class ObjectSearch(ABC):
             self._look_up(holder, frozenset())
 
     # --- objects ---
-
-    def _record(self, scope: Any, path: str, value: Any, by_value: bool = False) -> None:
-        """Record the value at a path."""
-        place = id(scope), path
-        if place not in self._places:
-            self._places.add(place)
-            self.found.append(Found(scope, path, value, by_value))
 
     def _visit_queue(self) -> None:
         """Visit the objects of the queue, and those that they lead to."""
@@ -259,58 +241,6 @@ class ObjectSearch(ABC):
         if not is_internal_module(module):
             self._open(vars(module), "", module, vars(module))
 
-    def _dict(self, scope: Any, path: str, value: dict[Any, Any]) -> None:
-        if self._at_once(scope, path, value):
-            return
-        self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
-        own_access = type(value).__getitem__ is not dict.__getitem__
-        literal = not own_access and all(map(is_literal, value))
-        for key, part in list(value.items()):
-            if not own_access and is_literal(key):
-                self.add(scope, f"{path}[{key!r}]", part)
-            else:
-                self.add(DictItem(value, key), ".value", part)
-        if literal:
-            self._items(scope, path, list(value))
-            return
-        if path:
-            self._record(scope, path, value)
-        self.found.append(Found(value, "", Identities(value), form=IDENTITIES))
-
-    def _sequence(self, scope: Any, path: str, value: Any) -> None:
-        if self._at_once(scope, path, value):
-            return
-        self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
-        for i, part in enumerate(value):
-            self.add(scope, f"{path}[{i}]", part)
-
-    def _at_once(self, scope: Any, path: str, value: Any) -> bool:
-        """Record the content of a container with many numbers or strings and nothing else."""
-        if (count_marshalled(value) or 0) <= _MAX_ITEMWISE:
-            return False
-        form, held = equality(value)
-        size = Found(scope, f"{path}.__len__()", len(value), True)
-        self.found += [size, Found(scope, path, held, form=form)]
-        return True
-
-    def _items(self, scope: Any, path: str, parts: list[Any]) -> None:
-        """Record the numbers and strings in a set, or the keys of a dict, in their order."""
-        form, held = equality(parts)
-        self.found.append(Found(scope, path, held, form=form.replace("{0}", "[*{0}]")))
-
-    def _set(self, scope: Any, path: str, value: Any) -> None:
-        parts = list(value)
-        if all(map(is_plain, parts)):
-            if path:
-                self.found.append(Found(scope, f"{path}.__class__", type(value)))
-            self._items(scope, path, parts)
-            return
-        if path:
-            self._record(scope, path, value)
-        self.found.append(Found(value, "", Identities(parts), form=IDENTITIES))
-        for part in parts:
-            self.add(part, "", part)
-
     def _object(self, scope: Any, path: str, value: Any) -> None:
         if path:
             self._record(scope, path, value)
@@ -390,18 +320,6 @@ class ObjectSearch(ABC):
             self._names.update(new)
             for holder in list(self._holders) if new else ():
                 self._look_up(holder, new)
-
-    def _memory(self, value: Any) -> bool:
-        """Record the bytes of an object that has a buffer."""
-        try:
-            view = memoryview(value)
-        except (TypeError, ValueError):
-            return False
-        if view.nbytes <= MAX_COMPARED_BYTES:
-            self.found.append(Found(value, "", view.tobytes(), form=MEMORY))
-        else:
-            self.errors.append(CompileError(large_memory(type(value).__name__, view.nbytes)))
-        return True
 
     # --- attributes ---
 
