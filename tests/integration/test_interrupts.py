@@ -341,13 +341,12 @@ SCENARIOS = [
     loop,
     training_step,
     first_step,
-    scanned,
-    jacobian,
-    scheduled_step,
     batches,
     saved,
     large,
 ]
+
+LONG_SCENARIOS = [scanned, jacobian, scheduled_step]
 
 
 def default_of(variable):
@@ -434,7 +433,11 @@ def repair(before):
     np.setbufsize(before["bufsize"])
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+@pytest.mark.parametrize(
+    "scenario",
+    [*SCENARIOS, *(pytest.param(s, marks=pytest.mark.thorough) for s in LONG_SCENARIOS)],
+    ids=lambda s: s.__name__,
+)
 def test_an_interrupt_leaves_nothing_behind(scenario):
     for _ in range(3):
         scenario(World())
