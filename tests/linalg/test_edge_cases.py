@@ -208,7 +208,8 @@ def test_norms_at_zero_have_gradient_zero(order: float) -> None:
 
 @pytest.mark.parametrize("order", [0.5, 1.5, 3])
 def test_an_element_that_is_zero_has_gradient_zero(order: float) -> None:
-    assert gradient(lambda x: cr.linalg.vector_norm(x, order), [0.0, 2.0]).tolist() == [0, 1]
+    got = gradient(lambda x: cr.linalg.vector_norm(x, order), [0.0, 2.0])
+    np.testing.assert_allclose(got, [0, 1], rtol=1e-15)
 
 
 @pytest.mark.parametrize("order", ["fro", 1, INF])

@@ -333,7 +333,8 @@ def test_least_squares_and_its_derivatives(name: str) -> None:
     assert cr.grad(rate)(0.1) == pytest.approx(wanted, rel=1e-4, abs=1e-8)
     assert cr.jvp(rate, 0.1, 1.0)[1] == pytest.approx(wanted, rel=1e-4, abs=1e-8)
     second = differences(lambda s: cr.grad(rate)(s), 0.1)
-    assert cr.grad(cr.grad(rate))(0.1) == pytest.approx(second, rel=1e-4, abs=1e-7)
+    # The solver stops within 1e-8 of the solution, which the differences divide by their step.
+    assert cr.grad(cr.grad(rate))(0.1) == pytest.approx(second, rel=1e-4, abs=2e-5)
 
 
 def test_least_squares_as_scipys() -> None:

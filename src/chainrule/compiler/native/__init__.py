@@ -71,7 +71,7 @@ def native_if_faster(program: Program, source: Source) -> Native:
         if small is not None:
             return _lazy(small, as_numpy, program, [])
     lowered = _partition(program)
-    remarks = _missed(program, lowered, _MIN_CALLS) if pays or lowered.would_pay else []
+    remarks = _missed(program, lowered, _TOLD_CALLS) if pays or lowered.would_pay else []
     if lowered.pays:
         return _lazy(_emit_parts(lowered), as_numpy, program, remarks)
     return as_numpy._replace(remarks=remarks)
@@ -88,7 +88,7 @@ def _missed(program: Program, lowered: _Lowered, min_calls: int) -> list[Remark]
 def _uninstalled(program: Program) -> Iterator[Remark]:
     """Yield a remark on each loop that Python runs since LLVM is not installed."""
     for op in program.ops:
-        if op.regions and count_calls([op]) >= _MIN_CALLS:
+        if op.regions and count_calls([op]) >= _TOLD_CALLS:
             text = (
                 "Python runs the steps of a loop, since machine code needs llvmlite: pip install "
                 "'chainrule[native]', or backend='numpy'"
@@ -105,14 +105,17 @@ class _Emitted(NamedTuple):
     statements: Callable[[list[Run]], Statements | None]
 
 
-_MIN_ELEMENTS = 1 << 16
+_MIN_ELEMENTS = 1 << 13
 """Number of elements computed by the operations of all loops from which compiling pays."""
 
 _MULTIPLIES_PER_ELEMENT = 64
 """Number of multiplications of a product that take as long as one such element."""
 
-_MIN_CALLS = 100
-"""Number of NumPy calls from which compiling a small program to one function pays."""
+_MIN_CALLS = 8
+"""Number of NumPy calls from which a function of machine code is faster than they are."""
+
+_TOLD_CALLS = 100
+"""Number of NumPy calls of a loop from which it matters that it has no machine code."""
 
 
 def _emit_whole(program: Program) -> _Emitted | None:
