@@ -301,7 +301,7 @@ def hips_jobs() -> dict[str, Callable[[], Any]]:
         gradient = hips.grad(total)
         return lambda: gradient(FOUR)
 
-    return {"": job(constant(multiply)), "input": job(square), "output saved": job(scaled)}
+    return {"": job(constant(multiply)), "input saved": job(square), "output saved": job(scaled)}
 
 
 # --- a linear layer -------------------------------------------------------------------------------

@@ -35,9 +35,6 @@ class Named:
     methods, so that a value can be named ``keys`` or ``count``.
     """
 
-    def __init__(self, values: dict[Any, Any]) -> None:
-        self.__dict__ = values
-
     def __getitem__(self, key: Any) -> Any:
         values = self.__dict__
         if key.__class__ is int or not isinstance(key, str):
@@ -79,44 +76,53 @@ def _available(named: Named) -> str:
 class Needs(Named):
     """Flags of the arguments that need a gradient; immutable, since cached and shared."""
 
+    __slots__ = ("__flags",)
+
+    def __init__(self, names: tuple[str, ...], flags: tuple[bool, ...]) -> None:
+        object.__setattr__(self, "_Needs__flags", flags)
+        self.__dict__.update(zip(names, flags, strict=True))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.__flags[key] if key.__class__ is int else super().__getitem__(key)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"needs_input_grad can't be changed: {name!r}")
 
 
-def _needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
-    """Return a new `ctx.needs_input_grad` for arguments of these names, and keep it."""
-    if len(_NEEDS) >= _MAX_NEEDS:
-        _NEEDS.clear()
-    made: Needs = _new(Needs)
-    made.__dict__.update(zip(names, needs, strict=True))
-    _NEEDS[names, needs] = made
-    return made
+_NEEDS: dict[tuple[tuple[str, ...], int], Needs] = {}
+"""Flags by the names of the arguments and the flags as bits."""
 
-
-_NEEDS: dict[tuple[tuple[str, ...], tuple[bool, ...]], Needs] = {}
 _MAX_NEEDS = 1024
 
 
-NOTHING: dict[Any, Any] = {}
+NOTHING: tuple[Any, ...] = ()
 """The saved values if `save_for_backward` is not called."""
 
-_NO_TENSOR: Any = object()  # the origin of a value that is no tensor
-_INTERMEDIATE: Any = object()  # the origin of a tensor that is neither input nor output
+UNMARKED: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()
+"""The marked tensors, dirty ones and constant ones, if none is marked."""
+
+_OTHER = "no tensor"
+_OUTPUT = "output"
+_INTERMEDIATE = "neither input nor output"
+_PACKED = "packed by a hook"
 
 
-def _restored(node: Any, value: Any, origin: Any) -> Tensor:
+UNSEALED: Any = object()
+"""Stands in for the reference of a `ctx` to its node, if tensors are saved, until forward ends."""
+
+
+def _restored(node: Any, value: Any, origin: Any, kind: str | None) -> Tensor:
     """Return a saved tensor connected to the graph, checked for in-place writes."""
-    source = None if origin is _INTERMEDIATE else origin
     if type(origin) is int:
-        source = None if node is None else node.output_edge(origin)
+        origin = None if node is None else node.output_edge(origin)
     if type(value) is SavedTensor:
         value = value.unpack(node, 0)
     elif node is not None and write_log.last > node.seq:
-        check_unwritten(node, value, source, 0)
-    unknown = node is not None and origin is _INTERMEDIATE
+        check_unwritten(node, value, origin, 0)
+    unknown = node is not None and kind is _INTERMEDIATE
     if unknown and is_grad_enabled() and value.dtype.kind in "fc":
-        source = ErrorNode(_unknown_derivative_text(node), node.edges)
-    return make(value, source)
+        origin = ErrorNode(_unknown_derivative_text(node), node.edges)
+    return make(value, origin)
 
 
 def _unknown_derivative_text(node: FunctionNode) -> str:
@@ -136,28 +142,13 @@ class Context:
     are not written to in place, and releases them when the graph is freed.
     """
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_constant",
-        "_dirty",
-        "_edges",
-        "_names",
-        "_node",
-        "_origins",
-        "_saved",
-        "_unsealed",
-    )
+    __slots__ = ("__dict__", "__weakref__", "_edges", "_marks", "_names", "_node", "_saved")
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
-    _saved: dict[Any, Any] | None  # by name or number; None once released
-    _unsealed: bool  # whether forward has saved tensors
-    _origins: list[Any]  # of the saved values, if tensors are saved: `_saved` has their arrays
-    _node: weakref.ref[Any] | None  # set if tensors are saved
-
-    _dirty: tuple[Any, ...]  # marked by forward
-    _constant: tuple[Any, ...]
+    _saved: Any  # by position or by name; None once released
+    _node: Any  # a weak reference, if tensors are saved: then `_saved` is sealed
+    _marks: tuple[tuple[Any, ...], tuple[Any, ...]]  # dirty and constant tensors, by forward
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
 
     if TYPE_CHECKING:  # a class that has it reads all of its attributes more slowly
@@ -167,11 +158,17 @@ class Context:
     @property
     def needs_input_grad(self) -> Needs:
         """For each argument of forward, whether the running pass needs its gradient."""
-        key = self._names, tuple(map(bool, self._edges))
+        bits = 1
+        for edge in self._edges:
+            bits += bits + (edge is not None)
         try:
-            return _NEEDS[key]
+            return _NEEDS[self._names, bits]
         except KeyError:
-            return _needs_of(*key)
+            if len(_NEEDS) >= _MAX_NEEDS:
+                _NEEDS.clear()
+            flags = tuple([edge is not None for edge in self._edges])
+            made = _NEEDS[self._names, bits] = Needs(self._names, flags)
+            return made
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values of any type for backward; keywords are read by name. The last call wins.
@@ -186,59 +183,62 @@ class Context:
         AutogradError
             If it is called in backward.
         """
-        if self._node is not None:
+        if type(self._node) is _REFERENCE:
             raise saved_late_error(self._node())
-        saved: dict[Any, Any] = by_name
-        if values:
-            saved = dict(enumerate(values))
-            saved.update(by_name)
-        self._saved = saved or NOTHING
-        for value in saved.values():
+        saved: Any = values or NOTHING
+        if by_name:
+            saved = {**dict(enumerate(values)), **by_name} if values else by_name
+        self._saved = saved
+        for value in saved.values() if by_name else saved:
             if value.__class__ is Tensor or isinstance(value, Tensor):
-                self._unsealed = True
+                self._node = UNSEALED
                 break
 
     @property
     def saved_variables(self) -> Named:
         """The saved values, by attribute, key and position; tensors are checked for writes."""
         saved = self._saved
-        found: Named = _new(Named)
-        if saved is None or self._node is not None:
-            saved = dict(zip(saved or (), self._restored(), strict=True))
+        if saved.__class__ is not dict or type(self._node) is _REFERENCE:
+            values = self.saved_tensors
+            names = saved if saved.__class__ is dict else range(len(values))
+            saved = dict(zip(names, values, strict=True))
+        found = Named()
         found.__dict__ = saved
         return found
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The saved values as a tuple, as in PyTorch."""
-        if self._saved is None or self._node is not None:
-            return tuple(self._restored())
-        return tuple(self._saved.values())
-
-    def _restored(self) -> list[Any]:
-        """Return the saved values, with tensors in place of arrays."""
-        saved = self._saved
-        node: Any = None if self._node is None else self._node()  # None if ctx outlived the graph
+        saved, node = self._saved, self._node
+        if type(node) is _REFERENCE:
+            node = node()  # None if ctx outlived the graph
+        elif saved is not None:
+            return tuple(saved.values() if saved.__class__ is dict else saved)
         if saved is None:
             raise freed_error(node)
         written = node is not None and write_log.last > node.seq
         values: list[Any] = []
-        for value, origin in zip(saved.values(), self._origins):  # noqa: B905 - strict= costs 60 ns
-            if origin is _NO_TENSOR:
-                values.append(value)
-            elif (
-                written
-                or origin.__class__ is int
-                or origin is _INTERMEDIATE
-                or value.__class__ is SavedTensor
-            ):
-                values.append(_restored(node, value, origin))
-            else:
+        for value, origin, kind in saved.values() if saved.__class__ is dict else saved:
+            if kind is _OUTPUT:
+                origin, kind = None if node is None else node.output_edge(origin), None
+            if kind is None and not written:
                 tensor = _new(Tensor)  # `make` inline, in half the time
                 tensor._array, tensor._node = value, origin
                 tensor._grad = tensor._view = None
                 values.append(tensor)
-        return values
+            elif kind is _OTHER:
+                values.append(value)
+            else:
+                values.append(_restored(node, value, origin, kind))
+        return tuple(values)
+
+    def saved_arrays(self) -> dict[Any, Any]:
+        """Return what is saved, by name or number, with arrays for tensors; nothing once freed."""
+        saved: Any = self._saved or ()
+        items = dict(saved.items() if saved.__class__ is dict else enumerate(saved))
+        if type(self._node) is not _REFERENCE:
+            return items
+        return {name: value for name, (value, *_) in items.items()}
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare that forward wrote to these inputs in place; it must return them."""
@@ -250,12 +250,14 @@ class Context:
                     "a leaf Variable that requires grad has been used in an in-place operation: "
                     "mark_dirty of an argument that is a leaf. Pass a clone() of it"
                 )
-        self._dirty = (*self._dirty, *tensors)
+        dirty, constant = self._marks
+        self._marks = (*dirty, *tensors), constant
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declare that these outputs have no gradient; backward gets zeros for them."""
         _check_tensors("mark_non_differentiable", tensors)
-        self._constant = (*self._constant, *tensors)
+        dirty, constant = self._marks
+        self._marks = dirty, (*constant, *tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
         """Choose whether gradients of unused outputs arrive as zeros (the default) or as None."""
@@ -263,24 +265,41 @@ class Context:
 
 
 def seal_saved(
-    ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
+    ctx: Context,
+    node: FunctionNode,
+    arguments: Sequence[Any],
+    outputs: Sequence[Any],
+    new: Tensor | None = None,
 ) -> None:
-    """Replace saved tensors by their arrays and origins, so that there is no reference cycle."""
-    saved: Any = ctx._saved
-    modes = current_modes()
+    """Replace saved tensors by their arrays, so that there is no reference cycle.
+
+    Each value becomes a triple: the value or the array; the edge of the tensor, or the index of an
+    output; and what it is, if not the tensor of an edge. `new` is the output if it is the only one,
+    and neither an argument nor a view.
+    """
+    saved, modes = ctx._saved, current_modes()
     hooks = None if modes is None else modes.saved_hooks
-    origins: list[Any] = []
-    only = outputs[0] if len(outputs) == 1 else None
-    for name, value in saved.items():
-        origin = _NO_TENSOR
-        if value.__class__ is Tensor or isinstance(value, Tensor):
+    sealed: list[tuple[Any, Any, str | None]] = []
+    for value in saved.values() if saved.__class__ is dict else saved:
+        if value.__class__ is not Tensor and not isinstance(value, Tensor):
+            sealed.append((value, None, _OTHER))
+            continue
+        array, origin, kind = value._array, None, None
+        if value is new:
+            if array.dtype.kind in "fc":
+                origin, kind = 0, _OUTPUT
+        else:
             origin = value._node if value._view is None else current_node(value)
-            if origin is None or only is None or value is only:
-                origin = _origin(value, origin, arguments, outputs, ctx)
-            saved[name] = value._array if hooks is None else pack_array(value._array, *hooks)
-        origins.append(origin)
-    ctx._origins = origins
-    ctx._node = weakref.ref(node)
+            if origin is None or new is None:
+                origin, kind = _origin(value, origin, arguments, outputs, ctx._marks)
+        if hooks is not None:
+            array, kind = pack_array(array, *hooks), kind if kind is _INTERMEDIATE else _PACKED
+        sealed.append((array, origin, kind))
+    ctx._saved = dict(zip(saved, sealed, strict=True)) if saved.__class__ is dict else sealed
+    ctx._node = _REFERENCE(node)
+
+
+_REFERENCE = weakref.ref
 
 
 def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
@@ -298,10 +317,7 @@ def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     view.__dict__ = ctx.__dict__
     view._names, view._edges = ctx._names, edges
     view._saved, view._node = ctx._saved, ctx._node
-    if ctx._node is not None:
-        view._origins = ctx._origins
-    view._dirty = view._constant = ()
-    view._unsealed = False
+    view._marks = UNMARKED
     return view
 
 
@@ -316,17 +332,18 @@ def saved_late_error(node: FunctionNode | None) -> AutogradError:
 
 
 def _origin(
-    tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any], ctx: Context
-) -> Any:
-    """Return the origin of a saved tensor: its edge, an output index, or `_INTERMEDIATE`."""
+    tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any], marks: Any
+) -> tuple[Any, str | None]:
+    """Return the origin of a saved tensor, an edge or an output's index, and what it is."""
+    dirty, constant = marks
     for argument in arguments:
-        if argument is tensor and not (ctx._dirty and _contains(ctx._dirty, tensor)):
-            return edge
+        if argument is tensor and not (dirty and _contains(dirty, tensor)):
+            return edge, None
     for index in range(len(outputs) - 1, -1, -1):
         if outputs[index] is tensor:
-            plain = tensor._array.dtype.kind not in "fc" or _contains(ctx._constant, tensor)
-            return None if plain else index
-    return _INTERMEDIATE if edge is None else edge
+            plain = tensor._array.dtype.kind not in "fc" or _contains(constant, tensor)
+            return (None, None) if plain else (index, _OUTPUT)
+    return edge, _INTERMEDIATE if edge is None else None
 
 
 def _contains(values: Sequence[Any], tensor: Tensor) -> bool:

@@ -45,8 +45,6 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
             f"but it takes {context.name!r} alone: write def {_name_of(spec.forward)}(ctx, "
             f"{context.name})"
         )
-    known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    spec.argument_names = frozenset(known)
     function, spec.cotangents = make_call(spec, parameters)
     function.__doc__ = getattr(spec.forward, "__doc__", None)
     function.__module__ = getattr(spec.forward, "__module__", __name__)
@@ -177,7 +175,6 @@ class AutogradFunction:
         self.max_positional_grads: int | None = None  # of backward; None if unlimited
         self.once = False
         self.jvp_rule = jvp
-        self.argument_names: frozenset[str] = frozenset()  # those known beforehand
         self.cotangents: Callable[..., Sequence[Any]]  # of the arguments, from backward's result
         self.owner: type | None = None  # the class that has it as `apply`
         self.function = make_wrapper(self)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.context import (
     NOTHING,
+    UNMARKED,
+    UNSEALED,
     Context,
     explain_attribute,
     for_edges,
@@ -17,12 +19,12 @@ from chainrule.autograd.function_help import packed_text, warn_of_lost_outputs
 from chainrule.autograd.inplace import check_writable, rebase
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
+from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.reverse import ALONE, ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import record_write, write_log, writes_since
-from chainrule.autograd.views import View, current_node
+from chainrule.autograd.versions import is_written_since, record_write
+from chainrule.autograd.views import View, current_node, move_retained
 from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import (
     ArgumentTypeError,
@@ -71,12 +73,9 @@ class FunctionNode(Node):
         pairs = zip(super().next_functions, self.input_meta, strict=True)
         return tuple(pair for pair, form in pairs if form is not None)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of `ctx`, since in PyTorch the node is the `ctx`."""
-        attributes = {} if name in FunctionNode.__slots__ else self.ctx.__dict__
-        if name not in attributes:
-            raise AttributeError(f"{self.name} has no attribute {name!r}, nor has its ctx")
-        return attributes[name]
+    def shown(self) -> Node:
+        self.__class__ = _ShownNode
+        return self
 
     def tensor_inputs(self, count: int) -> Sequence[int]:
         return [index for index, form in enumerate(self.input_meta) if form is not None]
@@ -91,30 +90,32 @@ class FunctionNode(Node):
     # --- reverse mode ---
 
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
-        backward, ctx = self.function.backward_rule, self.ctx
+        function, ctx = self.function, self.ctx
+        backward = function.backward_rule
         if backward is None:
-            raise MissingRuleError(_missing_text(self.function.name))
+            raise MissingRuleError(_missing_text(function.name))
         if run.receiving is not None:
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = for_edges(ctx, wanted)
-        if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
-            result = self._call_backward(backward, ctx, g, run)
-        else:
-            if count_references(g) > ALONE_IN_CALL or g.base is not None:
-                g = namespace(g).array(g)  # shared or broadcast, and backward may write to it
-            elif g.__class__ is not ndarray:
-                g = namespace(g).asarray(g)
-            gradient = _new(Tensor)  # `make` inline
-            gradient._array = g
-            gradient._node = gradient._grad = gradient._view = None
-            try:
+        try:
+            if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
+                result = self._call_backward(backward, ctx, g, run)
+            else:
+                if count_references(g) > ALONE_IN_CALL or g.base is not None:
+                    g = namespace(g).array(g)  # shared or broadcast, and backward may write to it
+                elif g.__class__ is not ndarray:
+                    g = namespace(g).asarray(g)
+                gradient = _new(Tensor)  # `make` inline
+                gradient._array = g
+                gradient._node = gradient._grad = gradient._view = None
                 result = backward(ctx, gradient)
-            except AttributeError as error:
-                explain_attribute(error)
-                raise
-        cotangents = self.function.cotangents(self, result, run, g)
+        except AttributeError as error:
+            explain_attribute(error)
+            raise
+        cotangents_of = function.cotangents  # an attribute called as a method takes longer
+        cotangents = cotangents_of(self, result, run, g)
         if ctx._saved is not NOTHING:
-            if ctx._node is None and ctx._unsealed:
+            if ctx._node is UNSEALED:
                 raise saved_late_error(self)
             if not run.retain_graph:
                 self.ctx._saved = None
@@ -141,7 +142,6 @@ class FunctionNode(Node):
         except (AttributeError, TypeError) as error:
             if packed := self._packed_text():
                 error.add_note(packed[2:])
-            explain_attribute(error)
             raise
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
@@ -289,6 +289,21 @@ class FunctionNode(Node):
         return self._undifferentiable(tensor, reason, others)
 
 
+class _ShownNode(FunctionNode):
+    """A node that a user has asked for, with the attributes of its `ctx`, which it is in PyTorch.
+
+    Python reads all attributes of a class with `__getattr__` more slowly.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        attributes = {} if name in FunctionNode.__slots__ else self.ctx.__dict__
+        if name not in attributes:
+            raise AttributeError(f"{self.name} has no attribute {name!r}, nor has its ctx")
+        return attributes[name]
+
+
 _new = object.__new__
 np_array = numpy_xp.array
 
@@ -341,18 +356,26 @@ def attach_outputs(
     outputs: Any,
 ) -> Any:
     """Connect the outputs of forward to their node; return them in the same kind of container."""
-    raw = outputs if isinstance(outputs, tuple | list) else (outputs,)
-    if ctx._dirty:
-        check_dirty(ctx, values, raw)
+    if node is None:
+        pass
+    elif outputs.__class__ in _SEVERAL:
+        if _attach_new(ctx, node, values, outputs):
+            return outputs if isinstance(outputs, tuple) else [*outputs]
+    elif _attach_dirty(ctx, node, values, outputs):
+        return outputs
+    raw = outputs if isinstance(outputs, _SEVERAL) else (outputs,)
+    if ctx._marks[0]:
+        check_dirty(ctx._marks[0], values, raw)
     if node is not None:
         if outputs.__class__ is Tensor:
-            node.single = output_meta(outputs)
+            if node.function.jvp_rule is not None:
+                node.single = output_meta(outputs)
         else:
             warn_of_lost_outputs(node.function.name, raw)
             node.outputs = tuple([output_meta(output) for output in raw])
-        if ctx._unsealed:
+        if ctx._node is UNSEALED:
             seal_saved(ctx, node, values, raw)
-    if len(set(map(id, raw))) == len(raw):
+    if len(raw) == 1 or len(set(map(id, raw))) == len(raw):
         results: list[Any] = []
         for index, output in enumerate(raw):
             if output.__class__ is Tensor or isinstance(output, Tensor):
@@ -360,14 +383,70 @@ def attach_outputs(
             results.append(output)
     else:
         results = _attach_repeated(raw, ctx, node, values)
-    if ctx._dirty or ctx._constant:
-        ctx._dirty = ctx._constant = ()  # the outputs lead back to ctx: no cycle
-    if not isinstance(outputs, tuple | list):
+    ctx._marks = UNMARKED  # the outputs lead back to ctx: no cycle
+    if not isinstance(outputs, _SEVERAL):
         return results[0]
     if hasattr(outputs, "_fields"):
         make_named: Any = type(outputs)
         return make_named(*results)
     return results if isinstance(outputs, list) else tuple(results)
+
+
+_SEVERAL = (tuple, list)
+
+
+def _attach_new(
+    ctx: Context, node: FunctionNode, values: tuple[Any, ...], outputs: Sequence[Any]
+) -> bool:
+    """Connect the outputs, if they are different new tensors, in NumPy arrays; return whether."""
+    dirty, constant = ctx._marks
+    if dirty or len(set(map(id, outputs))) < len(outputs):
+        return False
+    metas = []
+    for output in outputs:
+        if (
+            output.__class__ is not Tensor
+            or output._node is not None
+            or output._view is not None
+            or output._array.__class__ is not ndarray
+        ):
+            return False
+        for value in values:
+            if value is output:
+                return False
+        array = output._array
+        metas.append((array.shape, array.dtype, numpy_xp))
+    node.outputs = tuple(metas)
+    if ctx._node is UNSEALED:
+        seal_saved(ctx, node, values, outputs)
+    for index, output in enumerate(outputs):
+        if metas[index][1].kind in "fc" and not (constant and contains(constant, output)):
+            output._node = NodeOutput(node, index)
+    ctx._marks = UNMARKED  # the outputs lead back to ctx: no cycle
+    return True
+
+
+def _attach_dirty(ctx: Context, node: FunctionNode, values: tuple[Any, ...], output: Any) -> bool:
+    """Connect the output, if it is a dirty input and no view, the only one; return whether."""
+    dirty, constant = ctx._marks
+    if len(dirty) != 1 or output is not dirty[0] or output.__class__ is not Tensor:
+        return False
+    if (
+        output._view is not None
+        or type(output._node) is AccumulateGrad
+        or constant
+        or output._array.dtype.kind not in "fc"
+        or not contains(values, output)
+    ):
+        return False
+    if node.function.jvp_rule is not None:
+        node.single = output_meta(output)
+    if ctx._node is UNSEALED:
+        seal_saved(ctx, node, values, (output,))
+    move_retained(output, output._node, node)
+    output._node = node
+    ctx._marks = UNMARKED  # the output leads back to ctx: no cycle
+    return True
 
 
 def _attach_repeated(
@@ -404,20 +483,21 @@ def attach_output(
 ) -> Tensor:
     """Return one output of forward connected to `node`."""
     edge: Any = None
+    dirty, constant = ctx._marks
     if node is not None and output._array.dtype.kind in "fc":
         edge = NodeOutput(node, index) if node.outputs else node
-        if ctx._constant and contains(ctx._constant, output):
+        if constant and contains(constant, output):
             edge = None
-    is_new = output._node is None is output._view and not ctx._dirty
+    is_new = output._node is None is output._view and not dirty
     if node is not None and is_new and not contains(values, output):  # the usual case
         output._node = edge
         return output
-    if ctx._dirty and contains(ctx._dirty, output):
+    if contains(dirty, output):
         if edge is not None or (node is not None and output._node is not None):
             rebase(output, edge, output._array)  # None: the former values are overwritten
         return output
     if node is None:
-        if contains(values, output) and not contains(ctx._dirty, output):
+        if contains(values, output):
             output = indexing.getitem.apply(output, key=Ellipsis)
         elif output._view is not None and output._view.refusal == "no_grad" and is_grad_enabled():
             output._view.refusal = "custom"  # forward itself runs without recording
@@ -438,7 +518,9 @@ def attach_output(
 def _is_returned_input(ctx: Context, values: tuple[Any, ...], output: Any) -> bool:
     """Return whether an output is an input that forward returned as is."""
     return (
-        isinstance(output, Tensor) and contains(values, output) and not contains(ctx._dirty, output)
+        isinstance(output, Tensor)
+        and contains(values, output)
+        and not contains(ctx._marks[0], output)
     )
 
 
@@ -453,12 +535,12 @@ def contains(values: Sequence[Any], tensor: Tensor) -> bool:
 def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
     """Record a write to dirty tensors that forward wrote to unseen, as through NumPy."""
     for tensor in dirty:
-        if write_log.last <= since or not writes_since(tensor._array, since):
+        if not is_written_since(tensor._array, since):
             record_write(tensor._array, name)
 
 
-def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> None:
-    for dirty in ctx._dirty:
+def check_dirty(marked: tuple[Tensor, ...], values: Sequence[Any], outputs: Sequence[Any]) -> None:
+    for dirty in marked:
         if not contains(values, dirty):
             raise InPlaceError("mark_dirty got a tensor that is no direct argument of forward")
         if not contains(outputs, dirty):

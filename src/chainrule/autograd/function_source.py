@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.autograd.context import NOTHING, Context, seal_saved
+from chainrule.autograd.context import NOTHING, UNMARKED, UNSEALED, Context, seal_saved
 from chainrule.autograd.function_node import (
     FunctionNode,
     InputMeta,
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 # `$` stands for a prefix that no parameter has, of all names that are not the user's.
 
 _MADE = """\
-def $made($function, $forward, $defaults, $names, $known, $names_of):
+def $made($function, $forward, $defaults, $names, $names_of):
+    $seen = [None]
 {functions}
     return {title}, $cotangents
 """
@@ -56,9 +57,8 @@ def {title}({parameters}):
     $ctx._names = {names}
     $ctx._edges = $edges = {edges}
     $ctx._saved = $NOTHING
-    $ctx._dirty = $ctx._constant = ()
+    $ctx._marks = $UNMARKED
     $ctx._node = None
-    $ctx._unsealed = False
     $last_write = $write_log.last
     $inner = $UNRECORDED if $modes is None else $modes.unrecorded()
     try:
@@ -81,26 +81,29 @@ def {title}({parameters}):
         $node.hooks = None
         $node.seq = $next_seq()
         $frame = $get_frame(1)
-        while $INTERNAL[$frame.f_code.co_filename]:
+        $code = $frame.f_code
+        while $code is not $seen[0] and $INTERNAL[$code.co_filename]:
             $frame = $frame.f_back
-        $node.code, $node.instruction = $frame.f_code, $frame.f_lasti
+            $code = $frame.f_code
+        $node.code = $seen[0] = $code  # in a loop, the next one is the same
+        $node.instruction = $frame.f_lasti
     if (
         $output.__class__ is not $Tensor
         or $output._node is not None
         or $output._view is not None
-        or $ctx._dirty
-        or $ctx._constant
+        or $ctx._marks is not $UNMARKED
         or {is_argument}
     ):
-        if $ctx._dirty:
-            $record_unseen_writes($ctx._dirty, $last_write, $function.name)
+        if $ctx._marks[0]:
+            $record_unseen_writes($ctx._marks[0], $last_write, $function.name)
         return $attach_outputs($ctx, $node, {values}, $output)
     if $node is not None:  # the usual case: forward returned a new tensor
-        if $ctx._unsealed:
-            $seal_saved($ctx, $node, {values}, ($output,))
+        if $ctx._node is $UNSEALED:
+            $seal_saved($ctx, $node, {values}, ($output,), $output)
         if $function.jvp_rule is not None:
             $node.single = $output_meta($output)
-        if $output._array.dtype.kind in "fc":
+        $dtype = $output._array.dtype
+        if $dtype is $FLOAT32 or $dtype is $FLOAT64 or $dtype.kind in "fc":
             $output._node = $node
     return $output
 """
@@ -108,27 +111,47 @@ def {title}({parameters}):
 _INSPECT_ONE = """\
         if {name}.__class__ is $Tensor:
             $edge{i} = {name}._node if {name}._view is None else $current_node({name})
-            $meta{i} = {name}._array.shape, {name}._array.dtype
+            $array = {name}._array
+            $meta{i} = $array.shape, $array.dtype
         elif {name}.__class__ not in $PLAIN:
-            ($edge{i},), ($meta{i},) = $inspect_arguments($function, ({name},))"""
+            $edge{i}, $meta{i} = $inspect($function, {name})"""
 
 _INSPECT_ALL = """\
     $values = {values}
     $edges = $metas = (None,) * len($values)
     if $modes is None or $modes.grad:
-        $edges, $metas = $inspect_arguments($function, $values)"""
+        $edges, $metas = [], []
+        for $value in $values:
+            $edge = $meta = None
+            if $value.__class__ is $Tensor:
+                $edge = $value._node if $value._view is None else $current_node($value)
+                $array = $value._array
+                $meta = $array.shape, $array.dtype
+            elif $value.__class__ not in $PLAIN:
+                $edge, $meta = $inspect($function, $value)
+            $edges.append($edge)
+            $metas.append($meta)
+        $edges, $metas = tuple($edges), tuple($metas)"""
 
 _COTANGENTS = """\
 
 def $cotangents($node, $result, $run, $received):
     $edges = $node.edges
-    if $result.__class__ is tuple and len($result) == {count}:
-        {gradients} = $result
-    elif $result.__class__ is dict and $known.issuperset($result):
-        $get = $result.get
-        {gradients} = {by_name}
+    if $result.__class__ is tuple or $result.__class__ is list:
+        if len($result) == {count}:
+            {gradients} = $result
+        elif len($result) == 1 and $edges.count(None) == {others}:
+            {same} = $result[0]
+        else:
+            {gradients} = $node.by_argument($result)
     elif $result.__class__ is $Tensor and $edges.count(None) == {others}:
         {same} = $result
+    elif $result.__class__ is dict:
+        $count = 0
+        {same} = None
+{by_name}
+        if $count < len($result):
+            {gradients} = $node.by_argument($result)
     else:
         {gradients} = $node.by_argument($result)
     {edges} = $edges
@@ -138,6 +161,11 @@ def $cotangents($node, $result, $run, $received):
     return {gradients}
 """
 
+_NAME_ONE = """\
+        if {name!r} in $result:
+            $count += 1
+            $grad{i} = $result[{name!r}]"""
+
 _CHECK_ONE = """\
     if $edge{i} is None:
         $grad{i} = None
@@ -146,11 +174,11 @@ _CHECK_ONE = """\
         if (
             $usual
             and $grad{i}.__class__ is $Tensor
-            and $grad{i}._array.dtype is $dtype is not $COMPLEX64
+            and ($array := $grad{i}._array).dtype is $dtype is not $COMPLEX64
             and $dtype is not $COMPLEX128
-            and $grad{i}._array.shape == $shape
+            and $array.shape == $shape
         ):
-            $grad{i} = $grad{i}._array
+            $grad{i} = $array
         else:
             $grad{i} = $node.cotangent($grad{i}, {i}, $run, $result, $received)"""
 
@@ -161,22 +189,24 @@ def $cotangents($node, $result, $run, $received):
     if $result.__class__ is not tuple or len($result) != len($node.edges):
         $grads = $node.by_argument($result)
     $usual = $run.xp is None is $run.receiving
+    $edges, $metas = $node.edges, $node.input_meta
     $found = []
-    for $grad, $edge, $meta in zip($grads, $node.edges, $node.input_meta):
-        if $edge is None:
+    for $grad in $grads:
+        $position = len($found)
+        if $edges[$position] is None:
             $grad = None
         elif $grad is not None:
-            $shape, $dtype = $meta
+            $shape, $dtype = $metas[$position]
             if (
                 $usual
                 and $grad.__class__ is $Tensor
-                and $grad._array.dtype is $dtype is not $COMPLEX64
+                and ($array := $grad._array).dtype is $dtype is not $COMPLEX64
                 and $dtype is not $COMPLEX128
-                and $grad._array.shape == $shape
+                and $array.shape == $shape
             ):
-                $grad = $grad._array
+                $grad = $array
             else:
-                $grad = $node.cotangent($grad, len($found), $run, $result, $received)
+                $grad = $node.cotangent($grad, $position, $run, $result, $received)
         $found.append($grad)
     return $found
 """
@@ -222,7 +252,7 @@ def _unrolled(names: list[str]) -> str:
         count=str(len(names)),
         others=str(len(names) - 1),
         gradients=_tuple(grads),
-        by_name=_tuple(f"$get({name!r})" for name in names),
+        by_name="\n".join(_NAME_ONE.format(i=i, name=name) for i, name in enumerate(names)),
         same=" = ".join(grads),
         edges=_tuple(edges),
         metas=_tuple(metas),
@@ -315,7 +345,6 @@ def make_call(
         function.forward,
         [p.default for p in parameters],
         tuple(names),
-        function.argument_names,
         _names_of(parameters),
     )
     return made
@@ -333,22 +362,14 @@ def _compiled(source: str, filename: str) -> CodeType:
     return compile(source, filename, "exec")
 
 
-def _inspect_arguments(
-    function: AutogradFunction, values: tuple[Any, ...]
-) -> tuple[tuple[Edge, ...], tuple[InputMeta, ...]]:
-    """Return edge and metadata of each argument; warn of containers that hold tensors."""
-    edges: list[Edge] = []
-    metas: list[InputMeta] = []
-    for value in values:
-        edge = meta = None
-        if value.__class__ is Tensor or isinstance(value, Tensor):
-            edge = value._node if value._view is None else current_node(value)
-            meta = value._array.shape, value._array.dtype
-        elif value.__class__ not in _PLAIN and isinstance(value, _CONTAINERS):
-            _warn_of_hidden_tensors(function.name, value)
-        edges.append(edge)
-        metas.append(meta)
-    return tuple(edges), tuple(metas)
+def _inspect(function: AutogradFunction, value: Any) -> tuple[Edge, InputMeta]:
+    """Return edge and metadata of an argument; warn of containers that hold tensors."""
+    if isinstance(value, Tensor):
+        edge = value._node if value._view is None else current_node(value)
+        return edge, (value._array.shape, value._array.dtype)
+    if isinstance(value, _CONTAINERS):
+        _warn_of_hidden_tensors(function.name, value)
+    return None, None
 
 
 def _names_of(parameters: list[inspect.Parameter]) -> Callable[..., tuple[str, ...]]:
@@ -374,18 +395,22 @@ _GLOBALS: dict[str, Any] = {
     "COMPLEX64": np.dtype(np.complex64),  # compared by identity, in a third of the time of `kind`
     "COMPLEX128": np.dtype(np.complex128),
     "Context": Context,
+    "FLOAT32": np.dtype(np.float32),
+    "FLOAT64": np.dtype(np.float64),
     "FunctionNode": FunctionNode,
     "INTERNAL": INTERNAL,
     "NOTHING": NOTHING,
     "PLAIN": _PLAIN,
     "Tensor": Tensor,
+    "UNMARKED": UNMARKED,
+    "UNSEALED": UNSEALED,
     "UNRECORDED": UNRECORDED,
     "attach_outputs": attach_outputs,
     "contains": contains,
     "current_node": current_node,
     "get_frame": sys._getframe,
     "get_modes": MODES.get,
-    "inspect_arguments": _inspect_arguments,
+    "inspect": _inspect,
     "next_seq": next_seq,
     "output_meta": output_meta,
     "record_unseen_writes": record_unseen_writes,

@@ -7,6 +7,7 @@ changed before everything is checked and computed, so an operation that fails le
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text, check_devices
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import record
@@ -187,14 +188,20 @@ def view_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
 def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: Any) -> Tensor:
     """Apply a binary ufunc in place: directly into the memory if nothing is to be recorded."""
     array, value, recorded = target._array, other, False
-    if isinstance(other, Tensor):
+    is_tensor = other.__class__ is Tensor or isinstance(other, Tensor)
+    if is_tensor:
         value = other._array
-    elif isinstance(other, int | float):
-        value = scalar_array(other, array)
-    if is_grad_enabled():
+    elif isinstance(other, _NUMBERS):
+        number, dtype, value = _last[0]
+        if other is not number or array.dtype is not dtype:
+            value = scalar_array(other, array)
+            _last[0] = (other, array.dtype, value)  # in a loop, the next one is the same
+    modes = current_modes()
+    if modes is None or modes.grad:
         check_writable(target, operation)
-        operands = (target, other) if isinstance(other, Tensor) else (target,)
-        recorded = any([current_node(t) is not None for t in operands])
+        recorded = current_node(target) is not None or (
+            is_tensor and current_node(other) is not None
+        )
     if recorded or not _can_hold(array, value):
         return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
     if savers:
@@ -202,12 +209,16 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
     if array.size <= _MAX_COPY_SIZE:
         # Not with `out`, so that an error, as of np.errstate(all="raise"), changes nothing.
         result = getattr(np, primitive.name)(array, value)
-        record_write(array, operation)  # first: an interrupt may follow the write
+        record_write(array, operation, _frame(1))  # first: an interrupt may follow the write
         array[...] = result
     else:
-        record_write(array, operation)
+        record_write(array, operation, _frame(1))
         getattr(np, primitive.name)(array, value, out=array)
     return target
+
+
+_frame = sys._getframe
+_last: list[Any] = [(None, None, None)]  # a number, a dtype, and the number as such an array
 
 
 def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
@@ -221,14 +232,17 @@ def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -
 
 def _can_hold(array: Array, value: Any) -> bool:
     """Return whether a ufunc of NumPy can write its result for both into the first."""
+    if array.__class__ is not ndarray or value.__class__ is not ndarray:
+        return False
+    dtype = array.dtype
     return (
-        array.__class__ is ndarray is value.__class__
-        and (value.shape == array.shape or value.shape == ())
-        and (value.dtype is array.dtype or promoted(array.dtype, value.dtype) == array.dtype)
+        (value.dtype is dtype or promoted(dtype, value.dtype) == dtype)
+        and (not value.ndim or value.shape == array.shape)
         and array.flags.writeable
     )
 
 
+_NUMBERS = (int, float)
 _MAX_COPY_SIZE = 4096
 """Number of elements up to which a result is computed in new memory and copied: no slower."""
 

@@ -42,6 +42,20 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:
+    """Return code and instruction of the first frame of a user, at or above `frame`."""
+    while frame is not None:
+        code = frame.f_code
+        if code is _seen[0] or not INTERNAL[code.co_filename]:
+            _seen[0] = code  # in a loop, the next one is the same
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None, 0
+
+
+_seen: list[CodeType | None] = [None]
+
+
 def own_frame(frame: FrameType | None) -> FrameType | None:
     """Return the first frame of the user's own code; of a library's, if there is no other."""
     found = frame = user_frame(frame)

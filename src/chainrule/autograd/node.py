@@ -135,9 +135,12 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One ``(node, output index)`` for each input, ``(None, 0)`` where none needs grad."""
-        return tuple(
-            (edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges
-        )
+        pairs = [(edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges]
+        return tuple((None if node is None else node.shown(), index) for node, index in pairs)
+
+    def shown(self) -> Node:
+        """Return this node as users see it."""
+        return self
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -16,12 +16,15 @@ from chainrule.errors import ArgumentTypeError
 
 Array = Any
 
+_NUMBERS = frozenset([float, int])
 _SCALARS = (bool, int, float, complex, np.generic)
 
 
 def scalar_array(value: Any, like: Array) -> Array:
     """Return a scalar as a 0-d array, in the dtype of `like` where that can hold its kind."""
     dtype = like.dtype
+    if value.__class__ in _NUMBERS and dtype.kind in "fc":  # the usual case
+        return namespace(like).asarray(value, dtype=dtype)
     kind = "b" if isinstance(value, bool | np.bool_) else None
     kind = kind or ("i" if isinstance(value, int | np.integer) else None)
     kind = kind or ("c" if isinstance(value, complex | np.complexfloating) else "f")

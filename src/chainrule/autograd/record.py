@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.error_messages import fail
-from chainrule.autograd.location import user_frame
+from chainrule.autograd.location import user_line
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge, Node, NodeOutput
 from chainrule.autograd.operands import as_tensors, carried_class
@@ -121,11 +121,7 @@ def stamp_node(node: Node, depth: int) -> None:
     """Give a node its number and the line of user code, searched from `depth` frames up."""
     node.hooks = None
     node.seq = next_seq()
-    frame = user_frame(_frame(depth))
-    if frame is None:
-        node.code, node.instruction = None, 0
-    else:
-        node.code, node.instruction = frame.f_code, frame.f_lasti
+    node.code, node.instruction = user_line(_frame(depth))
 
 
 def pack_array(

@@ -157,7 +157,8 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         elif only_shape:
             node.saved = (x.shape,)
         elif saves:
-            node.saved = plan.pick(out, x)
+            pick = plan.pick
+            node.saved = pick(out, x)
         else:
             node.saved = ()
         node.settings = settings
@@ -283,19 +284,27 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
-        elif b.__class__ in _NUMBERS and a.__class__ is Tensor and a._array.dtype.kind == "f":
+        elif (
+            b.__class__ in _NUMBERS
+            and a.__class__ is Tensor
+            and ((dtype := a._array.dtype) is last[0][1] or dtype.kind == "f")
+        ):
             x = a._array
-            number, dtype, y = last[0]
-            if b is not number or dtype is not x.dtype:
-                y = np_array(b, x.dtype)
-                last[0] = (b, x.dtype, y)  # in a loop, the next one is the same
+            number, known, y = last[0]
+            if b is not number or dtype is not known:
+                y = np_array(b, dtype)
+                last[0] = (b, dtype, y)  # in a loop, the next one is the same
             given, b = b, None
-        elif a.__class__ in _NUMBERS and b.__class__ is Tensor and b._array.dtype.kind == "f":
+        elif (
+            a.__class__ in _NUMBERS
+            and b.__class__ is Tensor
+            and ((dtype := b._array.dtype) is last[0][1] or dtype.kind == "f")
+        ):
             y = b._array
-            number, dtype, x = last[0]
-            if a is not number or dtype is not y.dtype:
-                x = np_array(a, y.dtype)
-                last[0] = (a, y.dtype, x)
+            number, known, x = last[0]
+            if a is not number or dtype is not known:
+                x = np_array(a, dtype)
+                last[0] = (a, dtype, x)
             given, a = a, None
         else:
             carried = carried_class((a, b))
@@ -351,7 +360,8 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         node = PrimitiveNode()
         node.edges = (edge_a, edge_b)
         node.plan = plan = left if edge_b is None else right if edge_a is None else both
-        node.saved = plan.pick(out, x, y)
+        pick = plan.pick  # calling a slot's value as if it were a method takes longer
+        node.saved = pick(out, x, y)
         node.settings = None
         node.input_meta = shapes
         node.hooks = None

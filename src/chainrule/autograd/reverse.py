@@ -245,8 +245,14 @@ class BackwardPass:
                 if node.hooks is not None and node.hooks.post:
                     grads = self._run_post_hooks(node, grads, g)
                 g = None
-                for edge, grad in zip(node.edges, grads):  # noqa: B905 - strict= costs 60 ns
-                    if grad is None or edge is None:
+                edges = node.edges
+                position = -1  # counted by hand: making a `zip` costs as much as three rounds
+                for grad in grads:
+                    position += 1
+                    if grad is None:
+                        continue
+                    edge = edges[position]
+                    if edge is None:
                         continue
                     if receiving is not None and endpoint(edge)[0] not in receiving:
                         continue

@@ -199,7 +199,7 @@ class Tensor(TensorMethods):
         node = self._edge
         if node is None or type(node) is AccumulateGrad:
             return None
-        return endpoint(node)[0]
+        return endpoint(node)[0].shown()
 
     @property
     def output_nr(self) -> int:
@@ -377,7 +377,9 @@ class Tensor(TensorMethods):
             Detach and copy to the CPU first, if need be.
         """
         array = self._array
-        if array.__class__ is ndarray and (force or self._node is None is self._view):
+        if array.__class__ is ndarray and (
+            force or self._node is None is self._view or not is_grad_enabled()
+        ):
             return array  # the usual case
         if array.__class__ is not ndarray and not force and self.device != CPU:
             raise ArgumentTypeError(

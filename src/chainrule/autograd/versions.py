@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
-from chainrule.autograd.location import user_frame
-from chainrule.backend import storage_of
+from chainrule.autograd.location import user_line
+from chainrule.backend import ndarray, storage_of
 
 Array = Any
 
@@ -71,8 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 def record_write(array: Array, operation: str, frame: FrameType | None = None) -> None:
     """Record that `operation` wrote to the memory of `array`, in `frame` or above."""
-    frame = user_frame(frame or sys._getframe(1))
-    code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    code, instruction = user_line(frame or sys._getframe(1))
     owner = array if array.base is None else storage_of(array)
     key = id(owner)
     with write_log.lock:
@@ -87,8 +86,7 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
 
 def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | None) -> None:
     """Record that one `operation` wrote to several arrays: the line is looked up once."""
-    frame = user_frame(frame)
-    code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    code, instruction = user_line(frame)
     storages = write_log.storages
     with write_log.lock:
         for array in arrays:
@@ -184,6 +182,15 @@ def writes_since(array: Array, stamp: int) -> list[Write]:
     if storage is None or storage.recent[-1][0] <= stamp:
         return []
     return [write for write in storage.recent if write[0] > stamp]
+
+
+def is_written_since(array: Array, stamp: int) -> bool:
+    """Return whether the memory of `array` was written to after `stamp`."""
+    if write_log.last <= stamp:
+        return False
+    owner = array if array.__class__ is ndarray and array.base is None else storage_of(array)
+    storage = write_log.storages.get(id(owner))
+    return storage is not None and storage.recent[-1][0] > stamp
 
 
 def logged_writes(array: Array) -> tuple[int, list[Write]] | None:

@@ -163,7 +163,7 @@ class CallRecorder:
             values = (*args, *kwargs.values())
             with self._recording_changes(values, self.modified_by_forward):
                 outputs = spec.forward(ctx, *args, **kwargs)
-            self.dirty = [i for i, v in enumerate(values) if any(v is d for d in ctx._dirty)]
+            self.dirty = [i for i, v in enumerate(values) if any(v is d for d in ctx._marks[0])]
             self._arguments = [make(v._array, None) if isinstance(v, Tensor) else v for v in values]
             self.ctx_tensors = [
                 name

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.context import Context
+from chainrule.autograd.context import UNMARKED, Context
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.node import AccumulateGrad, Edge, Hooks, Node, NodeOutput, endpoint
 from chainrule.autograd.primitive_node import (
@@ -222,9 +222,9 @@ class GraphTemplate:
     def _context(self, ctx: Context) -> Callable[[Call, Any], None]:
         """Return what gives a node of a custom function a `ctx` of its own."""
         _ = ctx.saved_variables  # raises if they have been written to
+        names, reference = ctx._names, ctx._node
+        needs = [edge is not None for edge in ctx._edges]
         attributes, saved = self._maker(ctx.__dict__), self._maker(ctx._saved)
-        needs, linked = [edge is not None for edge in ctx._edges], ctx._node is not None
-        names, origins = ctx._names, self._maker(ctx._origins if linked else [])
 
         def make_context(call: Call, node: Any) -> None:
             made = node.ctx = Context()
@@ -232,8 +232,8 @@ class GraphTemplate:
             pairs = zip(node.edges, needs, strict=True)
             made._names = names
             made._edges = tuple([edge if need else None for edge, need in pairs])
-            made._saved, made._dirty, made._constant = saved(call), (), ()
-            made._origins, made._node = origins(call), weakref.ref(node) if linked else None
+            made._saved, made._marks = saved(call), UNMARKED
+            made._node = None if reference is None else weakref.ref(node)
 
         return make_context
 

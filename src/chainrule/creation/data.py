@@ -19,8 +19,9 @@ from chainrule.arguments import (
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
+from chainrule.autograd.reverse import ALONE_IN_CALL, count_references
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import array_from_dlpack, is_array, namespace
+from chainrule.backend import array_from_dlpack, is_array, namespace, ndarray
 from chainrule.backend import device as as_device
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.primitives import elementwise
@@ -300,8 +301,12 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     >>> a
     array([3., 3.], dtype=float32)
     """
-    if not is_array(array):
+    if array.__class__ is not ndarray and not is_array(array):
         raise ArgumentTypeError(f"expected np.ndarray (got {type(array).__name__})")
-    dtype_of(array.dtype)
-    shared: Any = array.view(np.ndarray) if isinstance(array, np.ndarray) else array
+    if array.dtype.kind not in "biufc":
+        dtype_of(array.dtype)  # raises
+    shared: Any = array
+    if array.__class__ is not ndarray or count_references(array) >= ALONE_IN_CALL:
+        # Who holds the array may change its shape in place.
+        shared = array.view(ndarray) if isinstance(array, ndarray) else array
     return make(watched(shared), None)

@@ -66,7 +66,7 @@ def _exponentials(xp: Any, out: Array, x: Array, axis: int) -> Array:
         xp.exp(out, out=out)
         return _sums(xp, out, axis)
     total = _fill_exponentials(xp, out, x, axis)
-    extreme = _extreme_rows(xp, total)
+    extreme = _extreme_rows(xp, total, 0.1)
     if extreme is not None:
         part = x[extreme]
         _subtract_max(xp, part, part, axis=1)
@@ -75,16 +75,20 @@ def _exponentials(xp: Any, out: Array, x: Array, axis: int) -> Array:
     return total
 
 
-def _extreme_rows(xp: Any, total: Array) -> Array | None:
+def _extreme_rows(xp: Any, total: Array, least: float) -> Array | None:
     """Return the mask of rows whose sum of exponentials needs a shift by the maximum, or None.
 
-    Finding and subtracting the maximum takes two passes. For sums within the limits nothing has
-    overflowed, and terms lost to underflow are negligible.
+    Finding and subtracting the maximum takes two passes. For sums from `least` to the largest,
+    nothing has overflowed, and terms lost to underflow are negligible.
     """
-    if xp.minimum.reduce(total, None) >= 0.1 and xp.maximum.reduce(total, None) <= 1e30:
+    if xp.minimum.reduce(total, None) >= least and xp.maximum.reduce(total, None) <= _LARGEST_SUM:
         return None
-    extreme: Array = xp.logical_not((total >= 0.1) & (total <= 1e30))[..., 0]  # true for nan
+    usual = (total >= least) & (total <= _LARGEST_SUM)
+    extreme: Array = xp.logical_not(usual)[..., 0]  # true for nan
     return extreme
+
+
+_LARGEST_SUM = 1e30
 
 
 @parallelized(by_rows=True)
@@ -156,7 +160,10 @@ def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
 
 def _fill_log_sums(xp: Any, out: Array, x: Array) -> None:
     total = _fill_exponentials(xp, None, x, 1)
-    extreme = _extreme_rows(xp, total)
+    # Terms that underflow are below the rounding error of a sum from here on, unlike quotients by
+    # the sum, which `softmax` returns.
+    limits = xp.finfo(x.dtype)
+    extreme = _extreme_rows(xp, total, min(0.1, float(limits.tiny / limits.eps**2)))
     if extreme is not None:
         total[extreme] = 1
     xp.log(total, out=out)

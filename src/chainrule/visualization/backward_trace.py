@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.context import NOTHING
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -302,7 +301,7 @@ class BackwardTrace:
             if isinstance(made, MultiOutputNode):
                 made.count = node.output_count
         elif isinstance(node, FunctionNode):
-            if node.ctx._saved is None and node.ctx._saved is not NOTHING:
+            if node.ctx._saved is None:
                 raise freed_error(node)
             made = object.__new__(type(node))
             made.function, made.ctx, made.input_meta = node.function, node.ctx, node.input_meta

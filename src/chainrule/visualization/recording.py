@@ -322,7 +322,7 @@ def saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
             if origin is not None and hasattr(value, "dtype"):
                 yield name, value
     elif isinstance(node, FunctionNode):
-        for name, value in (node.ctx._saved or {}).items():
+        for name, value in node.ctx.saved_arrays().items():
             if hasattr(value, "dtype"):
                 yield str(name), getattr(value, "_array", value)
     else:
