@@ -433,6 +433,19 @@ def test_logsumexp_of_rows_near_zero_and_far_from_it(keepdim: bool) -> None:
     np.testing.assert_allclose(np.delete(sums, [*rounded, 10, 11, 12]), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_logsumexp_of_rows_whose_exponentials_are_small(dtype: str) -> None:
+    lows = np.array([0, -3, -20, -55, -57, -60, -90, -110, -600, -640, -660, -720, -800, 50, 80])
+    x = (np.random.default_rng(0).random((15, 400)) - 0.5) * 30 + lows[:, None]
+    x = x.astype(dtype)
+    got = cr.from_numpy(x).logsumexp(1).numpy()
+    wide = x.astype("longdouble")
+    top = wide.max(1)
+    exact = top + np.log(np.exp(wide - top[:, None]).sum(1))
+    # Of large numbers, only the last digits are left to the sum.
+    np.testing.assert_allclose(got, exact.astype("float64"), rtol=4 * np.finfo(dtype).eps)
+
+
 def test_softmax_and_its_derivative() -> None:
     x = cr.tensor(draw(100, 500), requires_grad=True)
     out = x.softmax(-1)
