@@ -302,6 +302,10 @@ def sequence_products(x: Array) -> Array:
     return out.reshape(x.shape[:-1])
 
 
+_MIN_TRANSPOSED = 6
+"""Length of sequences from which several passes pay for a copy with contiguous steps."""
+
+
 def row_products_of_others(xp: Any, rows: Array) -> Array:
     """Return for each element the product of those before it in its row, times that of those after.
 
@@ -314,12 +318,16 @@ def row_products_of_others(xp: Any, rows: Array) -> Array:
         out[:, :-1] *= np.cumprod(rows[:, :0:-1], 1)[:, ::-1]
         return out
     for first in range(0, len(rows), _SEQUENCES_AT_A_TIME):
-        block, products = [v[first : first + _SEQUENCES_AT_A_TIME] for v in (rows, out)]
-        products[:, 0] = 1
-        for i in range(1, rows.shape[1]):
-            np.multiply(products[:, i - 1], block[:, i - 1], out=products[:, i])
-        after = np.ones(len(block), rows.dtype)
-        for i in range(rows.shape[1] - 2, -1, -1):
-            after *= block[:, i + 1]
-            products[:, i] *= after
+        block = rows[first : first + _SEQUENCES_AT_A_TIME].T
+        products = out[first : first + _SEQUENCES_AT_A_TIME].T
+        if len(block) >= _MIN_TRANSPOSED:
+            block, products = np.ascontiguousarray(block), np.empty(block.shape, block.dtype)
+        products[0] = 1
+        for i in range(1, len(block)):
+            np.multiply(products[i - 1], block[i - 1], out=products[i])
+        after = np.ones(block.shape[1], block.dtype)
+        for i in range(len(block) - 2, -1, -1):
+            after *= block[i + 1]
+            products[i] *= after
+        out[first : first + _SEQUENCES_AT_A_TIME] = products.T
     return out
