@@ -114,19 +114,26 @@ _LEAVES: set[type] = set()
 
 def children(node: Any) -> list[tuple[str, Any]] | None:
     """Return the children of a container, each with its path as source code; None for a leaf."""
-    if type(node) in _LEAVES:
+    kind = type(node)
+    if kind in _LEAVES:
         return None
-    if (found := node_type(node)) is not None:
-        return found.parts(node)
-    if isinstance(node, dict):
-        return [(f"[{key!r}]", node[key]) for key in node]
-    if isinstance(node, list | tuple):
-        return [(f"[{i}]", item) for i, item in enumerate(node)]
-    if hasattr(type(node), "__dataclass_fields__"):  # faster than is_dataclass()
-        return [(f".{f.name}", getattr(node, f.name)) for f in dataclasses.fields(node)]
-    if type(node) in REGISTERED:  # which also remembers what is not registered
-        _LEAVES.add(type(node))
-    return None
+    if kind is not list and kind is not tuple:
+        if (found := node_type(node)) is not None:
+            return found.parts(node)
+        if isinstance(node, dict):
+            return [(f"[{key!r}]", node[key]) for key in node]
+        if not isinstance(node, _SEQUENCES):
+            if hasattr(kind, "__dataclass_fields__"):  # faster than is_dataclass()
+                return [(f".{f.name}", getattr(node, f.name)) for f in dataclasses.fields(node)]
+            if kind in REGISTERED:  # which also remembers what is not registered
+                _LEAVES.add(kind)
+            return None
+    elif len(node) == 1:  # the arguments of most calls
+        return [("[0]", node[0])]
+    return [(f"[{i}]", item) for i, item in enumerate(node)]
+
+
+_SEQUENCES = (list, tuple)
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -217,6 +224,10 @@ def with_children(node: Any, parts: Iterable[Any]) -> Any:
 
 def map_leaves(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return the tree with a function applied to its leaves, in new containers."""
+    if type(node) in _LEAVES:
+        return change(node)
+    if type(node) is list and _LEAVES.issuperset(map(type, node)):
+        return [change(part) for part in node]
     return fold(node, change, lambda owner, parts, found: with_children(owner, found))
 
 

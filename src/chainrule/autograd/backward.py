@@ -38,11 +38,18 @@ from chainrule.primitives import elementwise
 
 def as_list(tensors: Any) -> list[Any]:
     """Return a tensor, several or a dict of them as a list."""
-    if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray | GradientEdge):
+    if tensors.__class__ in _LISTS:
+        return list(tensors)
+    if tensors.__class__ is Tensor or isinstance(tensors, _SINGLE):
         return [tensors]
     if not isinstance(tensors, Iterable):
         return [tensors]
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
+
+
+_LISTS = (list, tuple)
+_SINGLE = (Tensor, np.ndarray, GradientEdge)
+_UNNAMED = (*_LISTS, Tensor)
 
 
 def start_pass(
@@ -55,7 +62,7 @@ def start_pass(
         return run
     roots = as_list(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else as_list(grad_tensors)
-    if len(roots) == 1 < len(grads) and all([isinstance(g, int | float) for g in grads]):
+    if len(roots) == 1 < len(grads) and all([isinstance(g, (int, float)) for g in grads]):
         raise ArgumentTypeError(
             f"gradients can be either Tensors or None, but got a list of {len(grads)} numbers: "
             f"write cr.tensor({grads})"
@@ -381,14 +388,14 @@ def autograd_grad(
         function: Callable[..., Any] = _batched_grads if is_grads_batched else autograd_grad
         mode = enable_grad() if create_graph else no_grad()  # also before and after the walk
         return run_in(mode, function, outputs, inputs, grad_outputs, *options)
-    named = isinstance(inputs, Mapping)
     tensors = as_list(inputs)
+    named = inputs.__class__ not in _UNNAMED and isinstance(inputs, Mapping)
     if not tensors:
         raise AutogradError(
             "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
         )
     names = list(inputs) if named else list(range(len(tensors)))
-    targets = [input_node(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    targets = list(map(input_node, tensors, names))
     if materialize_grads:  # a constant contributes zeros, as was asked for
         outputs, grad_outputs = _with_history(outputs, grad_outputs)
         if not outputs:

@@ -8,7 +8,7 @@ Perturbations can't be confused, since each propagation starts at nodes of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from chainrule.autograd.modes import current_modes, enable_grad, no_grad, run_in
@@ -17,6 +17,7 @@ from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
     Node,
+    NodeOutput,
     collective_nodes,
     endpoint,
     reachable,
@@ -24,7 +25,7 @@ from chainrule.autograd.node import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
-from chainrule.interrupts import errstate
+from chainrule.interrupts import ERRSTATE, call_with, ignore_all
 from chainrule.primitives import elementwise
 
 
@@ -47,37 +48,46 @@ def outputs_and_jvp_of(
     known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
     if known:
         nodes, _ = nodes_between(outputs, {n for n, _ in edges})
-        propagate_tangents([n for n in nodes if n.seq > begin], known)
+        nodes = {n for n in nodes if n.seq > begin}
+        propagate_tangents(sorted(nodes, key=lambda node: node.seq), known)
     return outputs, [_tangent_of(t, known) for t in outputs]
 
 
 JvpFunction = Callable[[Sequence[Tensor | None], bool], list[Any]]
 
 
-def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[JvpFunction, bool]:
+def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> JvpFunction:
     """Return the JVP function of the graph recorded between `inputs` and `outputs`.
 
-    It takes the tangents of the inputs, and whether to record. Also return whether the outputs
-    depend on anything else that requires grad.
+    It takes the tangents of the inputs, and whether to record.
     """
-    edges = [endpoint(current_node(t)) for t in inputs]
-    own = {node for node, _ in edges}
-    reached, has_other_sources = nodes_between(outputs, own)
-    nodes = [node for node in reached if node not in own]
-    ends = [current_node(t) for t in outputs]
+    edges = [current_node(t) for t in inputs]
+    nodes, _ = nodes_between(outputs, {endpoint(edge)[0] for edge in edges})
+    return jvp_between(edges, [current_node(t) for t in outputs], nodes, outputs)
 
-    @errstate(all="ignore")
+
+def jvp_between(
+    sources: Sequence[Edge], ends: Sequence[Edge], nodes: Collection[Node], like: Sequence[Tensor]
+) -> JvpFunction:
+    """Return the JVP function of `nodes`, from the edges `sources` to `ends`, of tensors `like`."""
+    edges = [endpoint(edge) for edge in sources]
+    own = {node for node, _ in edges}
+    ordered = sorted([node for node in nodes if node not in own], key=lambda node: node.seq)
+
     def propagate(tangents: Sequence[Tensor | None]) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
-        propagate_tangents(nodes, known)
+        propagate_tangents(ordered, known)
         found = [None if end is None else known.get(endpoint(end)) for end in ends]
-        pairs = zip(outputs, found, strict=True)
-        return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
+        return [
+            TENSOR_XP.zeros_like(x) if t is None else t for x, t in zip(like, found, strict=True)
+        ]
 
     def jvp(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
-        return run_in(enable_grad() if recorded else no_grad(), propagate, tangents)
+        quiet = {ERRSTATE: ignore_all(ERRSTATE.get())}
+        mode = enable_grad() if recorded else no_grad()
+        return call_with(quiet, run_in, mode, propagate, tangents)
 
-    return jvp, has_other_sources
+    return jvp
 
 
 def tangents_between(
@@ -113,14 +123,14 @@ def tracked(primal: Tensor) -> Tensor:
     return leaf
 
 
-def nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Node], bool]:
-    """Return the nodes between seeds and outputs, in order of creation.
+def nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[set[Node], bool]:
+    """Return the nodes between seeds and outputs.
 
     Also return whether the outputs have other sources: an older node, a leaf, a source of a seed.
     Then the result may depend on what the caller differentiates. The arguments of transforms that
     the function called and that have ended are no such sources.
     """
-    earliest = min((node.seq for node in seeds), default=0)
+    earliest = min([node.seq for node in seeds], default=0)
     reached: set[Node] = set()
     has_other_sources = False
     stack = [current_node(t) for t in outputs]
@@ -128,15 +138,17 @@ def nodes_between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Nod
         edge = stack.pop()
         if edge is None:
             continue
-        node = endpoint(edge)[0]
+        node: Any = edge.node if type(edge) is NodeOutput else edge
         if node in reached:
             continue
-        if node in seeds or (node.seq >= earliest and type(node) is not AccumulateGrad):
+        is_leaf = type(node) is AccumulateGrad
+        if node in seeds or (not is_leaf and node.seq >= earliest):
             reached.add(node)
-            stack.extend(node.edges)
-        elif node.seq < earliest or not (type(node) is AccumulateGrad and node.private):
+            if not is_leaf:
+                stack += node.edges
+        elif node.seq < earliest or not (is_leaf and node.private):
             has_other_sources = True
-    return sorted(reached, key=lambda node: node.seq), has_other_sources
+    return reached, has_other_sources
 
 
 def propagate_tangents(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.conversions import RUNNING, Running
-from chainrule.autograd.forward import depends_on, jvp_through, tracked
+from chainrule.autograd.forward import (
+    JvpFunction,
+    depends_on,
+    jvp_between,
+    nodes_between,
+    tracked,
+)
 from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import GradientEdge, endpoint
+from chainrule.autograd.node import AccumulateGrad, GradientEdge, endpoint
+from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
@@ -54,13 +62,16 @@ class FunctionCall:
 
         running = Running()
         call_with({MODES: enable_grad().entered(MODES.get()), RUNNING: running}, call)
-        leaves = [leaf for _, leaf in pytree.leaves(self.result)]
+        leaves = [self.result]
+        if self.result.__class__ is not Tensor:
+            leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]
-        self._jvp, has_other_sources = jvp_through(self.inputs, self.outputs)
         # Edges, not tensors: under a vmap that begins later, these tensors have proxies.
         self._input_edges = [_edge(t) for t in self.inputs]
         self._output_edges = [_edge(t) for t in self.outputs]
+        seeds = {edge.node for edge in self._input_edges if edge is not None}
+        self.nodes, has_other_sources = nodes_between(self.outputs, seeds)
         self._recording = recording
         self._has_history = recording and has_other_sources
 
@@ -72,6 +83,16 @@ class FunctionCall:
         if self._has_history:
             return True
         return self._recording and any(d is not None and d.requires_grad for d in directions)
+
+    def runs_own_code_only(self) -> bool:
+        """Return whether an unrecorded pass runs rules of primitives alone, no code of users."""
+        modes = MODES.get()
+        if self._has_history or (modes is not None and modes.special):
+            return False
+        for node in self.nodes:
+            if type(node) not in _PLAIN_NODES or node.hooks is not None:
+                return False
+        return True
 
     def grads(
         self,
@@ -106,6 +127,14 @@ class FunctionCall:
         """Return the tangents of the outputs, given those of the inputs."""
         create = self._is_recorded(tangents) if create_graph is None else create_graph
         return self._jvp(tangents, create)
+
+    @functools.cached_property
+    def _jvp(self) -> JvpFunction:
+        sources, ends = (
+            [None if edge is None else edge.node.output_edge(edge.output_nr) for edge in edges]
+            for edges in (self._input_edges, self._output_edges)
+        )
+        return jvp_between(sources, ends, self.nodes, self.outputs)
 
     def hvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the Hessian of the first output, a real number, times tangents of the inputs.
@@ -146,6 +175,9 @@ class FunctionCall:
             leaves[position] = tensor
         following = iter(leaves)
         return pytree.map_leaves(self.result, lambda leaf: next(following))
+
+
+_PLAIN_NODES = frozenset([AccumulateGrad, PrimitiveNode, MultiOutputNode])
 
 
 def _edge(tensor: Tensor) -> Any:

@@ -166,6 +166,9 @@ A pass for some inputs runs those that it reaches and that were recorded after t
 where none of the inputs depends on them.
 """
 
+collective_references: set[Any] = collective_nodes.data  # type: ignore[attr-defined]
+"""The references in the set: it is known to be empty in a tenth of the time of asking for `len`."""
+
 
 class GradientEdge(NamedTuple):
     """A tensor's node and output number: the tensor's position in the graph."""
@@ -199,10 +202,11 @@ def reachable(roots: Iterable[Node], earliest: int = 0) -> set[Node]:
     stack = list(reached)
     while stack:
         for edge in stack.pop().edges:
-            node: Any = edge.node if type(edge) is NodeOutput else edge
-            if node is not None and node not in reached and node.seq >= earliest:
-                reached.add(node)
-                stack.append(node)
+            if edge is not None:
+                node: Any = edge.node if type(edge) is NodeOutput else edge
+                if node not in reached and node.seq >= earliest:
+                    reached.add(node)
+                    stack.append(node)
     return reached
 
 

@@ -8,7 +8,7 @@ takes that one, again and again: no recursion, no counting beforehand, the same 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from operator import attrgetter
 from typing import Any
@@ -30,6 +30,7 @@ from chainrule.autograd.node import (
     Node,
     NodeOutput,
     collective_nodes,
+    collective_references,
     endpoint,
     made_at,
     reachable,
@@ -46,13 +47,57 @@ from chainrule.primitives.shaping import sum_to
 _number = attrgetter("seq")
 
 
+def reachable_with(
+    targets: Collection[Node], roots: Iterable[Node], earliest: int
+) -> tuple[set[Node], bool]:
+    """Return the nodes that the roots lead to, numbered `earliest` or later, and the roots.
+
+    Also return whether all of them lead to targets: no path ends elsewhere. That is so for the
+    arguments of a transform, or where a script asks for the gradients of all of its leaves.
+    """
+    reached: set[Node] = set()
+    stack = []
+    all_lead = True
+    for node in roots:
+        if node.seq >= earliest:
+            reached.add(node)
+            stack.append(node)
+    while stack:
+        node = stack.pop()
+        ends = True
+        for edge in node.edges:
+            if edge is None:
+                continue
+            ends = False
+            if type(edge) is NodeOutput:
+                edge = edge.node
+            if edge in reached:
+                continue
+            if edge.seq >= earliest:
+                reached.add(edge)
+                if type(edge) is not AccumulateGrad:
+                    stack.append(edge)
+                elif edge not in targets:
+                    all_lead = False
+            elif node not in targets:
+                all_lead = False
+        if ends and node not in targets:
+            all_lead = False
+    return reached, all_lead
+
+
+def _leads(node: Node, nodes: Collection[Node]) -> bool:
+    """Return whether an edge of a node leads to one of `nodes`."""
+    return any([(e.node if type(e) is NodeOutput else e) in nodes for e in node.edges])
+
+
 def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
     """Return those of `nodes` that lead to a target through `nodes`."""
     found: set[Node] = set()
     arriving = set(targets)
     for node in sorted(nodes, key=_number):
         for edge in node.edges:
-            if (edge.node if type(edge) is NodeOutput else edge) in arriving:
+            if edge is not None and (edge.node if type(edge) is NodeOutput else edge) in arriving:
                 found.add(node)
                 arriving.add(node)
                 break
@@ -203,7 +248,8 @@ class BackwardPass:
         to 60 ns.
         """
         queue, pending = self.queue, self.pending
-        receiving, anomaly = self.receiving, self.anomaly
+        receiving, running, captures = self.receiving, self.running, self.captures
+        anomaly = self.anomaly
         self.roots = roots = [*pending]
         leaves: dict[AccumulateGrad, Any] = {}  # without hooks, whose order does not matter
         node: Any = None
@@ -230,8 +276,9 @@ class BackwardPass:
                 if node.hooks is not None or receiving is not None:
                     if receiving is not None and node not in receiving:
                         continue  # a root that leads to no target
-                    g = self._run_pre_hooks(node, g)
-                    if g is None or (receiving is not None and node not in self.running):
+                    if node.hooks is not None or node in captures:
+                        g = self._run_pre_hooks(node, g)
+                    if g is None or (receiving is not None and node not in running):
                         continue
                 if node.__class__ is AccumulateGrad:
                     alone = count_references(g) <= ALONE  # on its own: a call would hold it too
@@ -254,10 +301,11 @@ class BackwardPass:
                     edge = edges[position]
                     if edge is None:
                         continue
-                    if receiving is not None and endpoint(edge)[0] not in receiving:
-                        continue
                     if edge.__class__ is NodeOutput:
-                        self.accumulate(edge, grad)
+                        if receiving is None or edge.node in receiving:
+                            self.accumulate(edge, grad)
+                    elif receiving is not None and edge not in receiving:
+                        continue
                     elif (
                         edge.__class__ is AccumulateGrad
                         and receiving is None
@@ -297,20 +345,23 @@ class BackwardPass:
         other.
         """
         captures: dict[Node, list[tuple[int, int]]] = {}
-        self.captured = {}
+        self.captured, self.captures = {}, captures
+        first = sys.maxsize
         for key, (node, index) in enumerate(targets):
             captures.setdefault(node, []).append((index, key))
-        self.captures = captures
-        earliest = earliest or min((node.seq for node in captures), default=0)
-        nodes = reachable(self.pending, earliest)
-        if collective_nodes:
+            if node.seq < first:
+                first = node.seq
+        nodes, all_lead = reachable_with(captures, self.pending, earliest or first)
+        if collective_references:
             collective = {node for node in nodes if node in collective_nodes}
             if self.xp is not None:
                 _capture_constants(captures, collective)
             running = leading(nodes, captures.keys() | collective) | collective
+        elif all_lead:
+            running = nodes.difference([n for n in captures if not (n.edges and _leads(n, nodes))])
         else:
             running = leading(nodes, captures)
-        self.receiving = running | captures.keys()
+        self.receiving = running.union(captures)
         if run_leaves:
             running.update(node for node in captures if type(node) is AccumulateGrad)
         self.running = running

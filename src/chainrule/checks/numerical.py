@@ -252,7 +252,7 @@ def jvp_of(
     """
     checked = checked_inputs(subject)
     inputs = [subject.inputs[k] for k in checked]
-    jvp, _ = jvp_through(inputs, [outputs[o] for o in positions])
+    jvp = jvp_through(inputs, [outputs[o] for o in positions])
     table: dict[Pair, Array] = {}
     for at, (k, x) in enumerate(zip(checked, inputs, strict=True)):
         rows = []

@@ -28,7 +28,7 @@ from chainrule.transforms.arguments import (
     title_of,
 )
 from chainrule.transforms.gradients import grad_for
-from chainrule.transforms.vmap.vmap import vmap_for
+from chainrule.transforms.vmap.vmap import batched_pass, vmap_for
 
 __all__ = ["hessian", "jacobian"]
 
@@ -191,7 +191,7 @@ def _by_rows(call: FunctionCall, outputs: list[Tensor], function: Any) -> list[l
     check_real("jacobian", outputs, "outputs")
     blocks = []
     for index, out in enumerate(outputs):
-        found = _for_unit_vectors(functools.partial(_row, call, index), out, function)
+        found = _for_unit_vectors(call, functools.partial(_row, call, index), out, function)
         blocks.append(
             [row.reshape((*out.shape, *x.shape)) for row, x in zip(found, call.inputs, strict=True)]
         )
@@ -202,7 +202,7 @@ def _by_columns(call: FunctionCall, outputs: list[Tensor], function: Any) -> lis
     check_real("jacobian", call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
     for index, x in enumerate(call.inputs):
-        found = _for_unit_vectors(functools.partial(_column, call, index), x, function)
+        found = _for_unit_vectors(call, functools.partial(_column, call, index), x, function)
         for block, columns, out in zip(blocks, found, outputs, strict=False):
             last = columns.movedim(0, -1) if x.ndim else columns[0]
             block.append(last.reshape((*out.shape, *x.shape)))
@@ -218,7 +218,7 @@ def _column(call: FunctionCall, index: int, unit: Tensor) -> list[Tensor]:
 
 
 def _for_unit_vectors(
-    linear: Callable[[Tensor], list[Tensor]], x: Tensor, function: Any
+    call: FunctionCall, linear: Callable[[Tensor], list[Tensor]], x: Tensor, function: Any
 ) -> list[Tensor]:
     """Return a linear function's results for all unit vectors of the shape of `x`, stacked.
 
@@ -227,5 +227,7 @@ def _for_unit_vectors(
     if x.numel() == 1:
         return [found.unsqueeze(0) for found in linear(TENSOR_XP.ones_like(x.detach()))]
     units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))
+    if call.runs_own_code_only():
+        return batched_pass("jacobian", function, linear, units)
     found: list[Tensor] = vmap_for("jacobian", function, linear, units)
     return found

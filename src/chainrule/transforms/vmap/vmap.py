@@ -12,7 +12,7 @@ from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.remarks import STRICT, told_about
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
@@ -24,6 +24,7 @@ from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor,
 from chainrule.transforms.vmap.namespace import (
     align_ranks,
     broadcast_batch,
+    data_of,
     deepest_level,
     inner_xp,
     loop_over_batch,
@@ -219,6 +220,30 @@ _CALLER: ContextVar[tuple[str, Any] | None] = ContextVar("chainrule vmap caller"
 def vmap_for(caller: str, function: Any, func: Callable[..., Any], *args: Any) -> Any:
     """Call a function mapped over its arguments, for a transform of a user's function."""
     return call_with({_CALLER: (caller, function)}, vmap(func), *args)
+
+
+def batched_pass(
+    caller: str, function: Any, linear: Callable[[Tensor], list[Tensor]], directions: Tensor
+) -> list[Tensor]:
+    """Return a pass's results for the directions along the first dimension, all at once.
+
+    Only rules of primitives may run in it, and nothing may be recorded. Then no tensor need be
+    intercepted: rules take the arrays that all directions share as they are.
+    """
+    count = directions.shape[0]
+    owner = Owner(f"{caller}({title_of(function)})", told_about(function), False)
+    level = Level(count, lambda array: array, owner)
+    try:
+        found = linear(batch_tensor(level, directions, 0))
+    finally:
+        level.finished = True
+    outs: list[Any] = []
+    for tensor in found:
+        array = tensor._array
+        if array.__class__ is not BatchedArray or array.level is not level:
+            array = BatchedArray(level, data_of(level, array), outside=True)
+        outs.append((make(broadcast_batch(level, array.data), None), array, False))
+    return list(_with_own_memory(outs, level))
 
 
 def _example(level: Level, tensor: Tensor, dim: int, given: Any) -> Tensor:
