@@ -11,7 +11,13 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Parameters
-from chainrule.optim.update_rule import State, UpdateRule, option_value, state_value
+from chainrule.optim.update_rule import (
+    State,
+    UpdateRule,
+    number_like,
+    option_value,
+    state_value,
+)
 
 Array = Any
 
@@ -112,19 +118,19 @@ class SGD(UpdateRule):
     ) -> None:
         lr = numbers[0]
         if not state:
-            xp.multiply(g, lr, out=scratch)
+            p -= g * (number_like(lr, p) if p.__class__ is np.ndarray else lr)
+            return
+        _, momentum, share, fresh, nesterov = numbers
+        b = state["momentum_buffer"]
+        if not fresh:
+            b *= momentum
+            b += g if share == 1 else xp.multiply(g, share, out=scratch)
+        if nesterov:
+            xp.multiply(b, momentum, out=scratch)
+            scratch += g
+            scratch *= lr
         else:
-            _, momentum, share, fresh, nesterov = numbers
-            b = state["momentum_buffer"]
-            if not fresh:
-                b *= momentum
-                b += g if share == 1 else xp.multiply(g, share, out=scratch)
-            if nesterov:
-                xp.multiply(b, momentum, out=scratch)
-                scratch += g
-                scratch *= lr
-            else:
-                xp.multiply(b, lr, out=scratch)
+            xp.multiply(b, lr, out=scratch)
         p -= scratch
 
 

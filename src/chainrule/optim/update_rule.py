@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import NumberProxy, as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
-from chainrule.backend import CPU, is_known, move, namespace
+from chainrule.backend import CPU, is_known, move, namespace, numpy_xp
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
 
@@ -58,7 +58,10 @@ class UpdateRule(Optimizer, ABC):
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        """Update a parameter and its states in place; `scratch` is memory of the same shape."""
+        """Update a parameter and its states in place.
+
+        `scratch` is memory of the same shape, None for an array of NumPy's without a state.
+        """
 
     def _check(self, options: Group) -> None:
         rate = options["lr"]
@@ -122,8 +125,10 @@ class UpdateRule(Optimizer, ABC):
         self, p: Array, g: Array, state: State, numbers: Sequence[Any], scratches: dict[Any, Array]
     ) -> None:
         """Update a real parameter; parameters of the same shape share scratch memory."""
-        xp = namespace(p)
-        if xp.known:
+        xp = numpy_xp if p.__class__ is np.ndarray else namespace(p)
+        if xp is numpy_xp and not state:
+            scratch = None
+        elif xp.known:
             key = p.shape, p.strides, p.dtype
             scratch = scratches.get(key)
             if scratch is None:
@@ -199,6 +204,18 @@ def in_dtype_of(number: Any, array: Array) -> Any:
     if number.__class__ is float or number.__class__ is bool or isinstance(number, NumberProxy):
         return number
     return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
+
+
+def number_like(number: Any, array: np.ndarray[Any, Any]) -> Any:
+    """Return a number as a 0-d array of the dtype of `array`, which NumPy need not convert."""
+    known, dtype, converted = _last_number[0]
+    if number is not known or array.dtype is not dtype:
+        converted = np.asarray(number, array.dtype)
+        _last_number[0] = number, array.dtype, converted
+    return converted
+
+
+_last_number: list[tuple[Any, Any, Any]] = [(None, None, None)]
 
 
 # --- moving averages ------------------------------------------------------------------------------
