@@ -38,7 +38,7 @@ from chainrule.primitives import elementwise
 
 def as_list(tensors: Any) -> list[Any]:
     """Return a tensor, several or a dict of them as a list."""
-    if tensors.__class__ in _LISTS:
+    if tensors.__class__ in (list, tuple):
         return list(tensors)
     if tensors.__class__ is Tensor or isinstance(tensors, _SINGLE):
         return [tensors]
@@ -47,9 +47,7 @@ def as_list(tensors: Any) -> list[Any]:
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
 
-_LISTS = (list, tuple)
 _SINGLE = (Tensor, np.ndarray, GradientEdge)
-_UNNAMED = (*_LISTS, Tensor)
 
 
 def start_pass(
@@ -389,7 +387,7 @@ def autograd_grad(
         mode = enable_grad() if create_graph else no_grad()  # also before and after the walk
         return run_in(mode, function, outputs, inputs, grad_outputs, *options)
     tensors = as_list(inputs)
-    named = inputs.__class__ not in _UNNAMED and isinstance(inputs, Mapping)
+    named = inputs.__class__ not in (list, tuple, Tensor) and isinstance(inputs, Mapping)
     if not tensors:
         raise AutogradError(
             "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
@@ -513,17 +511,12 @@ def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
 
 
 def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
+    named = f"shape {list(target.shape)}" if isinstance(target, Tensor) else target.node.name
     return AutogradError(
         "One of the differentiated Tensors appears to not have been used in the graph. Set "
         "allow_unused=True if this is the desired behavior. It is input "
-        f"{name!r}, {_described(target)}: no recorded operation leads from it to the outputs."
+        f"{name!r}, of {named}: no recorded operation leads from it to the outputs."
     )
-
-
-def _described(target: Tensor | GradientEdge) -> str:
-    if isinstance(target, GradientEdge):
-        return f"of {target.node.name}"
-    return f"of shape {list(target.shape)}"
 
 
 def _captured_gradient(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tensor:

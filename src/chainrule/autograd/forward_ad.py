@@ -54,7 +54,7 @@ class _Level:
             return None, False
         reached, has_other_sources = nodes_between([tensor], self.seeds)
         recorded = self.recorded or has_other_sources
-        nodes = [node for node in reached if node not in self.seeds and node not in self.done]
+        nodes = sorted(reached - self.seeds - self.done, key=lambda node: node.seq)
         mode = enable_grad() if recorded else no_grad()
         run_in(mode, errstate(all="ignore")(propagate_tangents), nodes, self.tangents)
         self.done.update(nodes)  # the rule of a node is called once: it may free what it saved

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.context import NOTHING, UNMARKED, UNSEALED, Context, seal_saved
-from chainrule.autograd.function_node import (
-    FunctionNode,
-    InputMeta,
+from chainrule.autograd.function_node import FunctionNode, InputMeta
+from chainrule.autograd.function_outputs import (
     attach_outputs,
     contains,
     output_meta,

@@ -10,7 +10,8 @@ import numpy as np
 from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.reverse import BackwardPass, leading
+from chainrule.autograd.reachability import leading
+from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace, whole
 from chainrule.interrupts import errstate
 from chainrule.primitives import activations, elementwise, indexing, reductions, special
