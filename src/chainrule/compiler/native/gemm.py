@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import os
+import textwrap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from chainrule.compiler.native.loop_nest import collapse_axes
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.passes.regions import with_regions
+from chainrule.kernels.threads import get_num_threads
 
 Array = Any
 Shape = tuple[int, ...]
@@ -51,56 +53,85 @@ _UNPACKED_MAX_TILES = 5
 _BLOCK_BYTES = 4 << 20
 """Number of bytes of a block of rows, which stay in a core's cache for all panels."""
 
+_STRIPS_BYTES = 128 << 10
+"""Number of bytes of packed rows, which stay in the second-level cache for all panels."""
+
+_STRIP_TERMS = 128
+"""Number of terms of packed rows; with fewer terms, more rows are packed at a time."""
+
 _MIN_ITERATIONS = 16
 """Number of iterations that a product is divided into for threads, if it has enough rows."""
+
+_STRIPS_MIN_ITERATIONS = 2
+"""The same for each thread if rows are packed: their iterations pack the same columns again."""
 
 _MAX_PLANS = 64
 """Number of memory layouts of the operands for which plans are cached."""
 
 _LOOP = """
-def loop(start, stop, a, b, c, plan):
-    packed = {buffer}()
-    rows, columns, depth, panel_depth = plan[0], plan[1], plan[2], plan[3]
-    blocks, block_rows, panels, inner = plan[4], plan[5], plan[6], plan[7]
-    a_row, a_column, b_row, b_column, c_row = plan[8], plan[9], plan[10], plan[11], plan[12]
+def loop(start, stop, left, b, c, plan):
+    packed, strips = {buffer}(), {strips}()
+    rows, columns, depth, block_terms = plan[0], plan[1], plan[2], plan[3]
+    row_blocks, block_rows, column_blocks, block_columns = plan[4], plan[5], plan[6], plan[7]
+    left_row, left_column, b_row, b_column, c_row = plan[8], plan[9], plan[10], plan[11], plan[12]
+    inner, has_strips = plan[13], plan[14]
     for iteration in range(start, stop):
-        begin = iteration % blocks * block_rows
+        begin = iteration % row_blocks * block_rows
         end = min(begin + block_rows, rows)
-        column = iteration // blocks % panels * {panel_columns}
-        width = min({panel_columns}, columns - column)
-        padded = {vector} if width <= {vector} else {panel_columns}
-        matrix = iteration // (panels * blocks)
-        a_at = matrix // inner * plan[13] + matrix % inner * plan[14]
-        b_at = matrix // inner * plan[15] + matrix % inner * plan[16] + column * b_column
-        c_at = matrix * rows * c_row + column
-        unpacked = b_column == 1 and width == {panel_columns} and end - begin <= {unpacked_rows}
-        for k in range(0, depth, panel_depth):
-            terms = min(panel_depth, depth - k)
-            source = b_at + k * b_row
-            if unpacked:
-                panel, panel_at, panel_row = b, source, b_row
-            else:
-                panel, panel_at, panel_row = packed, 0, padded
-                p = 0
-                while b_row == 1 and p + {vector} <= terms:
-                    for q in range(0, padded, {vector}):
-                        origin, target = source + p + q * b_column, p * padded + q
-                        count = min(width - q, {vector})
-                        {transpose}(b, origin, b_column, count, packed, target, padded)
-                    p += {vector}
-                for p in range(p, terms):
-                    origin, target = source + p * b_row, p * padded
-                    if b_column == 1:
+        first = iteration // row_blocks % column_blocks * block_columns
+        last = min(first + block_columns, columns)
+        matrix = iteration // (row_blocks * column_blocks)
+        left_at = matrix // inner * plan[15] + matrix % inner * plan[16]
+        b_at = matrix // inner * plan[17] + matrix % inner * plan[18]
+        for k in range(0, depth, block_terms):
+            terms = min(block_terms, depth - k)
+            strip_size = terms * {strip_rows} + {padding}
+            for p in range(0, terms if has_strips else 0):
+                origin, target = left_at + (k + p) * left_column, p * {strip_rows}
+                i = begin
+                while i + {strip_rows} <= end:
+                    for q in range(0, {strip_rows}, {vector}):
+                        {copy}(left, origin + i + q, {vector}, strips, target + q)
+                    i += {height}
+                    target += strip_size
+                while i < end:
+                    for q in range(0, {strip_rows}, {vector}):
+                        {copy}(left, origin + i + q, end - i - q, strips, target + q)
+                    i += {height}
+                    target += strip_size
+            for column in range(first, last, {panel_columns}):
+                width = min({panel_columns}, columns - column)
+                padded = {vector} if width <= {vector} else {panel_columns}
+                source = b_at + column * b_column + k * b_row
+                if b_column == 1 and width == {panel_columns} and end - begin <= {unpacked_rows}:
+                    panel, panel_at, panel_row = b, source, b_row
+                else:
+                    panel, panel_at, panel_row = packed, 0, padded
+                    p = 0
+                    while b_row == 1 and p + {vector} <= terms:
                         for q in range(0, padded, {vector}):
-                            {copy}(b, origin + q, width - q, packed, target + q)
+                            origin, target = source + p + q * b_column, p * padded + q
+                            count = min(width - q, {vector})
+                            {transpose}(b, origin, b_column, count, packed, target, padded)
+                        p += {vector}
+                    for p in range(p, terms):
+                        origin, target = source + p * b_row, p * padded
+                        if b_column == 1:
+                            for q in range(0, padded, {vector}):
+                                {copy}(b, origin + q, width - q, packed, target + q)
+                        else:
+                            for q in range(padded):
+                                packed[target + q] = b[origin + min(q, width - 1) * b_column]
+                i = begin
+                while i < end:
+                    if has_strips:
+                        a, a_origin = strips, (i - begin) // {height} * strip_size
+                        a_row, a_column = 1, {strip_rows}
                     else:
-                        for q in range(padded):
-                            packed[target + q] = b[origin + min(q, width - 1) * b_column]
-            i = begin
-            while i < end:
-                a_origin = a_at + i * a_row + k * a_column
-                c_origin = c_at + i * c_row
-                remaining = end - i
+                        a, a_origin = left, left_at + i * left_row + k * left_column
+                        a_row, a_column = left_row, left_column
+                    c_origin = (matrix * rows + i) * c_row + column
+                    remaining = end - i
 {tiles}
 """
 _TILE = """
@@ -141,6 +172,7 @@ class GemmKernel(NamedTuple):
     panel_columns: int
     panel_depth: int  # terms that are packed at a time
     heights: tuple[int, ...]  # rows of the tiles
+    max_strips: int  # tiles whose rows are packed at a time
 
 
 @functools.cache
@@ -150,6 +182,11 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
     vector_elements = registers.vector // itemsize
     panel_columns = 2 * vector_elements
     panel_depth = _PANEL_BYTES // (panel_columns * itemsize)
+    height = registers.heights[0]
+    strip_rows = -(-height // vector_elements) * vector_elements
+    # The padding avoids that all strips are in the same sets of a cache.
+    max_strips = _STRIPS_BYTES // itemsize // (_STRIP_TERMS * strip_rows + panel_columns)
+    strips_size = max_strips * (_STRIP_TERMS * strip_rows + panel_columns)
     helpers = (
         f"buffer_{code}_{panel_columns * panel_depth}",
         f"copy_{code}_{vector_elements}",
@@ -157,42 +194,58 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
     )
     text = _LOOP.format(
         **{name.partition("_")[0]: name for name in helpers},
+        strips=f"buffer_{code}_{strips_size}",
         panel_columns=panel_columns,
         vector=vector_elements,
-        unpacked_rows=_UNPACKED_MAX_TILES * registers.heights[0],
-        tiles=tile_calls(code, registers),
+        unpacked_rows=_UNPACKED_MAX_TILES * height,
+        height=height,
+        strip_rows=strip_rows,
+        padding=panel_columns,
+        tiles=textwrap.indent(tile_calls(code, registers, unless="has_strips"), "    "),
     )
     task = Task(text, (code, code, code, "i8"), long=False)
-    return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
+    return GemmKernel(task, text, panel_columns, panel_depth, registers.heights, max_strips)
 
 
 def tile_calls(
-    code: str, registers: Registers, heights: tuple[int, ...] = (), narrow: tuple[int, ...] = ()
+    code: str,
+    registers: Registers,
+    heights: tuple[int, ...] = (),
+    narrow: tuple[int, ...] = (),
+    unless: str = "",
 ) -> str:
     """Return the source that computes the next tile of rows, and advances `i`.
 
     `heights` are those of tiles of two vectors, `narrow` those of a single vector, of which there
-    is only one by default, since each takes some 10 ms to compile.
+    is only one by default, since each takes some 10 ms to compile. Two low tiles take the place of
+    a high and a low one if they suffice, `unless` a condition holds.
     """
     vector_elements = registers.vector // np.dtype(code).itemsize
     heights = heights or registers.heights
     return "\n".join(
         _TILE.format(when=when, name=name, height=height).strip("\n")
-        for when, name, height in _tiles(code, vector_elements, heights, narrow or heights[:1])
+        for when, name, height in _tiles(
+            code, vector_elements, heights, narrow or heights[:1], unless
+        )
     )
 
 
 def _tiles(
-    code: str, vector_elements: int, heights: tuple[int, ...], narrow: tuple[int, ...]
+    code: str,
+    vector_elements: int,
+    heights: tuple[int, ...],
+    narrow: tuple[int, ...],
+    unless: str,
 ) -> Iterator[tuple[str, str, int]]:
     """Yield the condition for each tile, its name and its number of rows."""
     word = "if"
     for vectors, available in ((1, narrow), (2, heights)):
         for height, lower in itertools.pairwise([*available, 0]):
             conditions = [f"width <= {vector_elements}"] * (vectors == 1)
-            if lower:  # two of the lower tiles compute less if they suffice
+            if lower:
+                pair = f"not {height} < remaining <= {2 * lower}"
                 conditions += [f"remaining > {lower}"]
-                conditions += [f"not {height} < remaining <= {2 * lower}"]
+                conditions += [f"({unless} or {pair})" if unless else pair]
             when = f"{word} {' and '.join(conditions)}" if conditions else "else"
             yield when, f"tile_{code}_{vector_elements}_{height}x{vectors}", height
             word = "elif"
@@ -221,7 +274,7 @@ class Product:
     def __call__(self, a: Array, b: Array, out: Any = None) -> Array:
         """Return the product, stored in `out[0]` if given."""
         given = None if out is None else out[0]
-        strides = (a.strides, b.strides)
+        strides = (a.strides, b.strides, get_num_threads())
         try:
             plan = self._plans[strides]
         except KeyError:
@@ -251,35 +304,58 @@ class Product:
             for element_strides in (strides_a, strides_b)
             for number in ([0] * (2 - len(axes)) + [element_strides[axis] for axis in axes])
         ]
-        _, _, panel_columns, max_depth, heights = self.kernel
-        panel_depth = -(-self.depth // -(-self.depth // max_depth))
-        panels = -(-self.columns // panel_columns)
-        matrices = math.prod(self.stack)
-        size = self.rows * self.depth * self.dtype.itemsize
-        min_blocks = max(_MIN_ITERATIONS // (panels * matrices), size // _BLOCK_BYTES, 1)
-        blocks = min(min_blocks, max(self.rows // (2 * heights[0]), 1))
-        block_rows = -(-self.rows // blocks)
-        remainder = block_rows % heights[0]
-        if remainder:  # round up to whole tiles
-            block_rows += min(height for height in heights if height >= remainder) - remainder
-        blocks = -(-self.rows // block_rows)
-        numbers = [
-            self.rows,
-            self.columns,
-            self.depth,
-            panel_depth,
-            blocks,
-            block_rows,
-            panels,
-            inner,
-        ]
-        numbers += [*strides_a[-2:], *strides_b[-2:], self.columns, *stack_strides]
-        iterations = matrices * blocks * panels
+        has_strips = self._has_strips(*strides_a[-2:])
+        terms = self._even_part(self.depth, _STRIP_TERMS if has_strips else self.kernel.panel_depth)
+        rows, columns = self._strip_blocks() if has_strips else self._blocks()
+        blocks = -(-self.rows // rows), -(-self.columns // columns)
+        numbers = [self.rows, self.columns, self.depth, terms, blocks[0], rows, blocks[1], columns]
+        numbers += [*strides_a[-2:], *strides_b[-2:], self.columns]
+        numbers += [inner, has_strips, *stack_strides]
+        iterations = math.prod(self.stack) * math.prod(blocks)
         return _Plan(
             iterations,
             1 if self.work >= PARALLEL_MIN_MULTIPLIES else iterations,
             np.array(numbers, np.int64),
         )
+
+    def _has_strips(self, row_step: int, column_step: int) -> bool:
+        """Return whether the rows of the first matrix are packed in strips, as tiles read them.
+
+        Columns in memory order would be read with large steps. Packing does not pay for a single
+        panel, or if the elements of a tile's rows stay in the first-level cache.
+        """
+        is_large = self.rows * self.depth * self.dtype.itemsize > _PANEL_BYTES // 2
+        return (
+            row_step == 1 != column_step and self.columns > self.kernel.panel_columns and is_large
+        )
+
+    @staticmethod
+    def _even_part(size: int, limit: int) -> int:
+        """Return the size of each of the fewest equal parts that are not larger than a limit."""
+        return -(-size // -(-size // limit))
+
+    def _blocks(self) -> tuple[int, int]:
+        """Return the rows and columns of an iteration: a panel, and rows that stay in a cache."""
+        _, _, panel_columns, _, heights, _ = self.kernel
+        panels = -(-self.columns // panel_columns)
+        size = self.rows * self.depth * self.dtype.itemsize
+        least = max(_MIN_ITERATIONS // (panels * math.prod(self.stack)), size // _BLOCK_BYTES, 1)
+        blocks = min(least, max(self.rows // (2 * heights[0]), 1))
+        rows = -(-self.rows // blocks)
+        remainder = rows % heights[0]
+        if remainder:  # round up to whole tiles
+            rows += min(height for height in heights if height >= remainder) - remainder
+        return rows, panel_columns
+
+    def _strip_blocks(self) -> tuple[int, int]:
+        """Return the rows and columns of an iteration that packs rows: many of both."""
+        height, panel_columns = self.kernel.heights[0], self.kernel.panel_columns
+        strips, panels = -(-self.rows // height), -(-self.columns // panel_columns)
+        threads = get_num_threads() if self.work >= PARALLEL_MIN_MULTIPLIES else 1
+        least = _STRIPS_MIN_ITERATIONS * threads // math.prod(self.stack) if threads > 1 else 1
+        row_blocks = max(-(-strips // self.kernel.max_strips), min(least, strips // 8))
+        column_blocks = max(min(-(-least // row_blocks), panels // 8), 1)
+        return -(-strips // row_blocks) * height, -(-panels // column_blocks) * panel_columns
 
     def _element_strides(self, x: Array) -> list[int] | None:
         """Return strides in elements, with broadcast stack axes; None if they are not integers."""

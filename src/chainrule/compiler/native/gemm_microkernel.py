@@ -197,16 +197,28 @@ class _Tile:
             (i, v): builder.gep(begins[i], [self.vectors.word(v * self.width)])
             for i, v in self.cells
         }
-        read_columns = builder.select(
-            builder.icmp_signed("!=", adds, self.vectors.word(0)), columns, self.vectors.word(0)
-        )
-        vectors, starts = self.vectors, [v * self.width for v in range(self.count)]
-        read_masks = [vectors.mask(read_columns, start) for start in starts]
-        write_masks = [vectors.mask(columns, start) for start in starts]
-        # All rows are read before any is written: the last row may occur several times.
-        old = {(i, v): vectors.read(targets[i, v], read_masks[v]) for i, v in self.cells}
-        for i, v in self.cells:
-            vectors.write(builder.fadd(old[i, v], sums[i, v]), targets[i, v], write_masks[v])
+        word, vectors = self.vectors.word, self.vectors
+        is_full = builder.icmp_signed(">=", columns, word(self.count * self.width))
+        is_first = builder.icmp_signed("==", adds, word(0))
+        starts = [v * self.width for v in range(self.count)]
+        with builder.if_else(is_full) as (full, partial):
+            with full, builder.if_else(is_first) as (stores, accumulates):
+                with stores:
+                    for cell in self.cells:
+                        vectors.write(sums[cell], targets[cell])
+                with accumulates:
+                    old = {cell: vectors.read(targets[cell]) for cell in self.cells}
+                    for cell in self.cells:
+                        vectors.write(builder.fadd(old[cell], sums[cell]), targets[cell])
+            with partial:
+                read_columns = builder.select(is_first, word(0), columns)
+                read_masks = [vectors.mask(read_columns, start) for start in starts]
+                write_masks = [vectors.mask(columns, start) for start in starts]
+                # All rows are read before any is written: the last row may occur several times.
+                old = {(i, v): vectors.read(targets[i, v], read_masks[v]) for i, v in self.cells}
+                for i, v in self.cells:
+                    total = builder.fadd(old[i, v], sums[i, v])
+                    vectors.write(total, targets[i, v], write_masks[v])
 
     def _sums(
         self, a: Any, steps: list[Any], a_column: Any, b: Any, b_row: Any, depth: Any
