@@ -213,8 +213,8 @@ def test_records_are_left_to_numpy() -> None:
 
 def test_large_products_of_programs_are_machine_code() -> None:
     rng = np.random.default_rng(9)
-    w = cr.tensor(rng.standard_normal((50, 60)), requires_grad=True)
-    x = cr.tensor(rng.standard_normal((2, 40, 50)))
+    w = cr.tensor(rng.standard_normal((150, 160)) * 0.1, requires_grad=True)
+    x = cr.tensor(rng.standard_normal((2, 120, 150)))
 
     def gradient() -> Any:
         return cr.autograd_grad(((x @ w).tanh() @ w.T).sin().sum(), [w])[0]
@@ -229,7 +229,7 @@ def test_large_products_of_programs_are_machine_code() -> None:
 def test_products_in_regions_are_machine_code() -> None:
     rng = np.random.default_rng(10)
     a = cr.tensor(rng.standard_normal((150, 150)) * 0.05)
-    x0 = cr.tensor(rng.standard_normal((40, 150)))
+    x0 = cr.tensor(rng.standard_normal((140, 150)))
 
     def run() -> Any:
         return cr.scan(lambda x, _: ((x @ a).tanh(), x[0]), x0, cr.zeros(30))[0]

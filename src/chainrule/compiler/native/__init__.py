@@ -207,7 +207,7 @@ def _emit_parts(lowered: _Lowered) -> _Emitted:
                 loop.wrapper,
                 loop.name,
                 f"<{loop.name} {{}}>",
-                {**RUNTIME, "np": np, LOOP_NAME: function} | _others(loop),
+                {**RUNTIME, "np": np, LOOP_NAME: loop.bound(function)} | _others(loop),
             )
             for loop, function in zip(loops, functions, strict=False)  # those of products follow
         }

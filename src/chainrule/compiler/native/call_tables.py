@@ -42,6 +42,8 @@ _NUMBER_OR_NAME = re.compile(
 class SeparateArrays(Layout):
     """Assigns an array of its own to each value, for which `Kernels.table` finds memory."""
 
+    has_products = False
+
     def __init__(self, program: Program) -> None:
         self.codes = {"status": "i8"}  # type of the elements of each array
         self.lengths: dict[str, int] = {}  # in bytes, of those that are not arguments

@@ -74,10 +74,10 @@ _code_of = functools.lru_cache(maxsize=512)(Code)
 def canonical_source(text: str) -> str:
     """Return the source of a function with its variables numbered, as a cache key.
 
-    Those of kernels are already.
+    Those of kernels are already, and others have no functions before them.
     """
-    *kernels, code = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
-    if kernels:
+    *others, code = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    if others:
         return text
     numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
     return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)

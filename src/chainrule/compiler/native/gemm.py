@@ -13,7 +13,7 @@ import itertools
 import math
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from chainrule.kernels.threads import get_num_threads
 
 Array = Any
 Shape = tuple[int, ...]
+Strides = Sequence[int]  # in elements
 
 MIN_MULTIPLIES = 1 << 15
 """Number of multiplications from which a product takes longer than its call."""
@@ -47,13 +48,16 @@ WAKE_MIN_MULTIPLIES = 1 << 22
 _PANEL_BYTES = 40 << 10
 """Number of bytes of a panel that are packed at a time; they fit into the first-level cache."""
 
+_MAX_PANELS = 4
+"""Number of panels up to which they are packed together, which reads longer pieces of rows."""
+
 _UNPACKED_MAX_TILES = 5
 """Number of tiles up to which contiguous columns are not packed."""
 
 _BLOCK_BYTES = 4 << 20
 """Number of bytes of a block of rows, which stay in a core's cache for all panels."""
 
-_STRIPS_BYTES = 128 << 10
+_STRIPS_BYTES = 192 << 10
 """Number of bytes of packed rows, which stay in the second-level cache for all panels."""
 
 _STRIP_TERMS = 128
@@ -65,16 +69,65 @@ _MIN_ITERATIONS = 16
 _STRIPS_MIN_ITERATIONS = 2
 """The same for each thread if rows are packed: their iterations pack the same columns again."""
 
+_IN_PLACE, _PACKS_ONLY, _IS_PACKED = 1, 2, 3
+"""Values of `packing`: the second matrix is read in place, packed and stored, or packed already."""
+
 _MAX_PLANS = 64
 """Number of memory layouts of the operands for which plans are cached."""
 
 _LOOP = """
-def loop(start, stop, left, b, c, plan):
-    packed, strips = {buffer}(), {strips}()
+def pack_panels(b, at, b_row, b_column, columns, terms, panels, to):
+    \"\"\"Pack columns of a matrix that begins at an index: panels, one after the other.\"\"\"
+    full = columns // {panel_columns} * {panel_columns}
+    first = terms // {vector} * {vector} if b_row == 1 else 0
+    for column in range(0, columns, {vector} if b_row == 1 else columns):
+        panel = column // {panel_columns} * {panel_columns}
+        step = {vector} if columns - panel <= {vector} else {panel_columns}
+        for p in range(0, first, {vector}):
+            origin, target = at + column * b_column + p, to + panel * terms + column - panel
+            count = min(columns - column, {vector})
+            {transpose}(b, origin, b_column, count, panels, target + p * step, step)
+    for p in range(first, terms if b_column == 1 else 0):
+        origin, target = at + p * b_row, to + p * {panel_columns}
+        for column in range(0, full, {panel_columns}):
+            {copy}(b, origin + column, {vector}, panels, target)
+            {copy}(b, origin + column + {vector}, {vector}, panels, target + {vector})
+            target += {panel_columns} * terms
+    step = {vector} if columns - full <= {vector} else {panel_columns}
+    for p in range(first, terms if b_column == 1 and full < columns else 0):
+        origin, target = at + full + p * b_row, to + full * terms + p * step
+        for q in range(0, step, {vector}):
+            {copy}(b, origin + q, columns - full - q, panels, target + q)
+    for p in range(first, 0 if b_column == 1 else terms):
+        for column in range(columns):
+            panel = column // {panel_columns} * {panel_columns}
+            step = {vector} if columns - panel <= {vector} else {panel_columns}
+            target = to + panel * terms + p * step + column - panel
+            panels[target] = b[at + p * b_row + column * b_column]
+
+def pack_strips(a, at, a_column, rows, terms, strips, size):
+    \"\"\"Pack rows that are columns in memory: strips of a tile's rows.\"\"\"
+    for p in range(terms):
+        origin, target, i = at + p * a_column, p * {strip_rows}, 0
+        while i + {strip_rows} <= rows:
+            for q in range(0, {strip_rows}, {vector}):
+                {copy}(a, origin + i + q, {vector}, strips, target + q)
+            i += {height}
+            target += size
+        while i < rows:
+            for q in range(0, {strip_rows}, {vector}):
+                {copy}(a, origin + i + q, rows - i - q, strips, target + q)
+            i += {height}
+            target += size
+
+def loop(start, stop, left, right, c, plan):
+    panels, strips = {buffer}(), {strips}()
     rows, columns, depth, block_terms = plan[0], plan[1], plan[2], plan[3]
     row_blocks, block_rows, column_blocks, block_columns = plan[4], plan[5], plan[6], plan[7]
-    left_row, left_column, b_row, b_column, c_row = plan[8], plan[9], plan[10], plan[11], plan[12]
-    inner, has_strips = plan[13], plan[14]
+    left_row, left_column, b_row, b_column = plan[8], plan[9], plan[10], plan[11]
+    c_row, inner, has_strips = plan[12], plan[13], plan[14]
+    packing, group_columns = plan[19], plan[20]
+    slots = (columns + {panel_columns} - 1) // {panel_columns} * {panel_columns}
     for iteration in range(start, stop):
         begin = iteration % row_blocks * block_rows
         end = min(begin + block_rows, rows)
@@ -82,56 +135,41 @@ def loop(start, stop, left, b, c, plan):
         last = min(first + block_columns, columns)
         matrix = iteration // (row_blocks * column_blocks)
         left_at = matrix // inner * plan[15] + matrix % inner * plan[16]
-        b_at = matrix // inner * plan[17] + matrix % inner * plan[18]
+        right_at = matrix // inner * plan[17] + matrix % inner * plan[18]
         for k in range(0, depth, block_terms):
             terms = min(block_terms, depth - k)
-            strip_size = terms * {strip_rows} + {padding}
-            for p in range(0, terms if has_strips else 0):
-                origin, target = left_at + (k + p) * left_column, p * {strip_rows}
-                i = begin
-                while i + {strip_rows} <= end:
-                    for q in range(0, {strip_rows}, {vector}):
-                        {copy}(left, origin + i + q, {vector}, strips, target + q)
-                    i += {height}
-                    target += strip_size
-                while i < end:
-                    for q in range(0, {strip_rows}, {vector}):
-                        {copy}(left, origin + i + q, end - i - q, strips, target + q)
-                    i += {height}
-                    target += strip_size
-            for column in range(first, last, {panel_columns}):
-                width = min({panel_columns}, columns - column)
-                padded = {vector} if width <= {vector} else {panel_columns}
-                source = b_at + column * b_column + k * b_row
-                if b_column == 1 and width == {panel_columns} and end - begin <= {unpacked_rows}:
-                    panel, panel_at, panel_row = b, source, b_row
+            size = terms * {strip_rows} + {padding}
+            if has_strips:
+                at = left_at + begin + k * left_column
+                pack_strips(left, at, left_column, end - begin, terms, strips, size)
+            for group in range(first, last, group_columns):
+                group_end = min(group + group_columns, last)
+                at = right_at + group * b_column + k * b_row
+                b, panels_at, stays = panels, 0, 0
+                if packing == {is_packed}:
+                    b, panels_at = right, k * slots + group * terms
+                elif packing == {packs_only}:
+                    at_slot = k * slots + group * terms
+                    pack_panels(right, at, b_row, b_column, group_end - group, terms, c, at_slot)
+                elif packing == {in_place} and group_end - group == {panel_columns}:
+                    b, panels_at, stays = right, at, 1
                 else:
-                    panel, panel_at, panel_row = packed, 0, padded
-                    p = 0
-                    while b_row == 1 and p + {vector} <= terms:
-                        for q in range(0, padded, {vector}):
-                            origin, target = source + p + q * b_column, p * padded + q
-                            count = min(width - q, {vector})
-                            {transpose}(b, origin, b_column, count, packed, target, padded)
-                        p += {vector}
-                    for p in range(p, terms):
-                        origin, target = source + p * b_row, p * padded
-                        if b_column == 1:
-                            for q in range(0, padded, {vector}):
-                                {copy}(b, origin + q, width - q, packed, target + q)
+                    pack_panels(right, at, b_row, b_column, group_end - group, terms, panels, 0)
+                for column in range(group, group_end, {panel_columns}):
+                    width = min({panel_columns}, columns - column)
+                    panel, panel_at = b, panels_at + (column - group) * terms
+                    panel_row = {vector} if width <= {vector} else {panel_columns}
+                    panel_row = b_row if stays else panel_row
+                    i = begin
+                    while i < end:
+                        if has_strips:
+                            a, a_origin = strips, (i - begin) // {height} * size
+                            a_row, a_column = 1, {strip_rows}
                         else:
-                            for q in range(padded):
-                                packed[target + q] = b[origin + min(q, width - 1) * b_column]
-                i = begin
-                while i < end:
-                    if has_strips:
-                        a, a_origin = strips, (i - begin) // {height} * strip_size
-                        a_row, a_column = 1, {strip_rows}
-                    else:
-                        a, a_origin = left, left_at + i * left_row + k * left_column
-                        a_row, a_column = left_row, left_column
-                    c_origin = (matrix * rows + i) * c_row + column
-                    remaining = end - i
+                            a, a_origin = left, left_at + i * left_row + k * left_column
+                            a_row, a_column = left_row, left_column
+                        c_origin = (matrix * rows + i) * c_row + column
+                        remaining = end - i
 {tiles}
 """
 _TILE = """
@@ -197,11 +235,13 @@ def kernel_for(code: str, registers: Registers) -> GemmKernel:
         strips=f"buffer_{code}_{strips_size}",
         panel_columns=panel_columns,
         vector=vector_elements,
-        unpacked_rows=_UNPACKED_MAX_TILES * height,
         height=height,
         strip_rows=strip_rows,
+        packs_only=_PACKS_ONLY,
+        is_packed=_IS_PACKED,
+        in_place=_IN_PLACE,
         padding=panel_columns,
-        tiles=textwrap.indent(tile_calls(code, registers, unless="has_strips"), "    "),
+        tiles=textwrap.indent(tile_calls(code, registers, unless="has_strips"), " " * 8),
     )
     task = Task(text, (code, code, code, "i8"), long=False)
     return GemmKernel(task, text, panel_columns, panel_depth, registers.heights, max_strips)
@@ -251,12 +291,12 @@ def _tiles(
             word = "elif"
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """Loop bounds of a product: parallel iterations, iterations at a time, and loop parameters."""
 
     iterations: int
     step: int
-    numbers: Array
+    numbers: list[int]
 
 
 class Product:
@@ -269,7 +309,7 @@ class Product:
         self.kernel = kernel_for(CODES[self.dtype], registers)
         self.shape = (*self.stack, self.rows, self.columns)
         self.work = math.prod(self.shape) * self.depth
-        self._plans: dict[Any, _Plan | None] = {}  # by the strides of the operands
+        self._plans: dict[Any, tuple[int, int, Array] | None] = {}  # by the operands' strides
 
     def __call__(self, a: Array, b: Array, out: Any = None) -> Array:
         """Return the product, stored in `out[0]` if given."""
@@ -280,43 +320,81 @@ class Product:
         except KeyError:
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
-            plan = self._plans[strides] = self._plan(a, b)
+            plan = self._plans[strides] = self._plan_of(a, b)
         if plan is None:
             return np.matmul(a, b, out=given)
+        iterations, step, parameters = plan
         result = fresh(given, self.shape, self.dtype)
         self.kernel.task.run(
-            plan.iterations, plan.step, self.work >= WAKE_MIN_MULTIPLIES, a, b, result, plan.numbers
+            iterations, step, self.work >= WAKE_MIN_MULTIPLIES, a, b, result, parameters
         )
         return to_out(given, result)
 
-    def _plan(self, a: Array, b: Array) -> _Plan | None:
-        """Return the plan for operands of these strides; None leaves the product to NumPy."""
-        strides_a, strides_b = (self._element_strides(x) for x in (a, b))
-        if strides_a is None or strides_b is None:
+    def _plan_of(self, a: Array, b: Array) -> tuple[int, int, Array] | None:
+        """Return the plan for two arrays; None leaves the product to NumPy."""
+        strides = [self._element_strides(x) for x in (a, b)]
+        if None in strides:
             return None
-        groups = collapse_axes(self.stack, [strides_a, strides_b])
+        plan = self.plan(*strides)  # type: ignore[arg-type] # none is None
+        return plan and (plan.iterations, plan.step, np.array(plan.numbers, np.int64))
+
+    def plan(self, strides_a: Strides, strides_b: Strides, packed: bool = False) -> Plan | None:
+        """Return the plan for operands of these strides, None if they have too many axes.
+
+        If it is `packed`, the second matrix is the result of `packing_plan`.
+        """
+        groups = collapse_axes(self.stack, [list(strides_a), list(strides_b)])
         if len(groups) > 2:
             return None
         axes = [axis for _, axis in groups]
         inner = groups[-1][0] if groups else 1
         stack_strides = [
             number
-            for element_strides in (strides_a, strides_b)
-            for number in ([0] * (2 - len(axes)) + [element_strides[axis] for axis in axes])
+            for strides in (strides_a, strides_b)
+            for number in ([0] * (2 - len(axes)) + [strides[axis] for axis in axes])
         ]
-        has_strips = self._has_strips(*strides_a[-2:])
-        terms = self._even_part(self.depth, _STRIP_TERMS if has_strips else self.kernel.panel_depth)
+        has_strips = self._has_strips(*strides_a[-2:]) and not packed
         rows, columns = self._strip_blocks() if has_strips else self._blocks()
         blocks = -(-self.rows // rows), -(-self.columns // columns)
-        numbers = [self.rows, self.columns, self.depth, terms, blocks[0], rows, blocks[1], columns]
-        numbers += [*strides_a[-2:], *strides_b[-2:], self.columns]
-        numbers += [inner, has_strips, *stack_strides]
+        terms = self._terms(has_strips)
+        numbers = [self.rows, self.columns, self.depth, terms]
+        numbers += [blocks[0], rows, blocks[1], columns]
+        numbers += [*strides_a[-2:], *strides_b[-2:], self.columns, inner, has_strips]
+        numbers += [*stack_strides, self._packing(rows, strides_b[-1], packed), self._group(terms)]
         iterations = math.prod(self.stack) * math.prod(blocks)
-        return _Plan(
-            iterations,
-            1 if self.work >= PARALLEL_MIN_MULTIPLIES else iterations,
-            np.array(numbers, np.int64),
-        )
+        step = 1 if self.work >= PARALLEL_MIN_MULTIPLIES else iterations
+        return Plan(iterations, step, numbers)
+
+    @property
+    def packed_size(self) -> int:
+        """The number of elements of the second matrix when it is packed."""
+        width = self.kernel.panel_columns
+        return self.depth * -(-self.columns // width) * width
+
+    def packing_plan(self, strides_b: Strides) -> Plan:
+        """Return the plan that packs the second matrix, without a stack, for `plan`."""
+        columns = self.columns
+        terms = self._terms(has_strips=False)
+        numbers = [0, columns, self.depth, terms, 1, 0, 1, columns]
+        numbers += [0, 0, *strides_b, columns, 1, 0, 0, 0, 0, 0, _PACKS_ONLY, self._group(terms)]
+        return Plan(1, 1, numbers)
+
+    def _packing(self, rows: int, column_step: int, packed: bool) -> int:
+        """Return how iterations with a number of rows read the second matrix."""
+        if packed:
+            return _IS_PACKED
+        is_low = rows <= _UNPACKED_MAX_TILES * self.kernel.heights[0]
+        return _IN_PLACE if is_low and column_step == 1 else 0
+
+    def _group(self, terms: int) -> int:
+        """Return the number of columns that are packed together: panels that fit in the buffer."""
+        panels = max(min(self.kernel.panel_depth // terms, _MAX_PANELS), 1)
+        return panels * self.kernel.panel_columns
+
+    def _terms(self, has_strips: bool) -> int:
+        """Return the number of terms that are packed at a time: of equal parts."""
+        limit = _STRIP_TERMS if has_strips else self.kernel.panel_depth
+        return -(-self.depth // -(-self.depth // limit))
 
     def _has_strips(self, row_step: int, column_step: int) -> bool:
         """Return whether the rows of the first matrix are packed in strips, as tiles read them.
@@ -325,14 +403,8 @@ class Product:
         panel, or if the elements of a tile's rows stay in the first-level cache.
         """
         is_large = self.rows * self.depth * self.dtype.itemsize > _PANEL_BYTES // 2
-        return (
-            row_step == 1 != column_step and self.columns > self.kernel.panel_columns and is_large
-        )
-
-    @staticmethod
-    def _even_part(size: int, limit: int) -> int:
-        """Return the size of each of the fewest equal parts that are not larger than a limit."""
-        return -(-size // -(-size // limit))
+        has_panels = self.columns > self.kernel.panel_columns
+        return row_step == 1 != column_step and has_panels and is_large
 
     def _blocks(self) -> tuple[int, int]:
         """Return the rows and columns of an iteration: a panel, and rows that stay in a cache."""

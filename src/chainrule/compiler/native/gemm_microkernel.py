@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chainrule.compiler.native.llvm_expressions import ExpressionWriter
 
 _BYTES = {"f4": 4, "f8": 8}
-_KNOWN = re.compile(r"(buffer|copy|transpose|tile)_(f4|f8)_(\d+)(?:_(\d+)x(\d+))?")
+_KNOWN = re.compile(r"(buffer|copy|transpose|tile)_(f4|f8|i8)_(\d+)(?:_(\d+)x(\d+))?")
 
 _POINTER = re.compile(r"(?:float|double|i\d+|<[^>]*>)\*")
 """Typed pointers, which llvmlite may write, and recent versions of LLVM don't read."""

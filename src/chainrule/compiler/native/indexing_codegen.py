@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from chainrule.compiler.native.scalar_codegen import CODES, literal
 from chainrule.compiler.native.strides import Access, Accesses
 
 
-def nested(sizes: list[int], body: list[str], depth: int = 0) -> Iterator[str]:
+def nested(sizes: list[int], body: Iterable[str], depth: int = 0) -> Iterator[str]:
     """Yield lines within loops of these sizes, whose indices begin at a depth."""
     for i, size in enumerate(sizes):
         yield f"{'    ' * i}for {INDICES[depth + i]} in range(u8({size})):"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Set
 from typing import Any
 
+import numpy as np
+
 from chainrule.compiler.ir.program import Names, Program, Shape, Value
+from chainrule.compiler.native.gemm import WAKE_MIN_MULTIPLIES, Plan, Product
 from chainrule.compiler.native.loop_nest import RESERVED, Address, Memory, Nest, collapse_axes
 from chainrule.compiler.native.scalar_codegen import CODES, literal, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
+from chainrule.compiler.native.threads.tasks import SERIAL_WORDS, Task, call_with_team
 
 MAX_ELEMENTS = 1 << 24
 """Largest number of elements of an argument, or of all other values together."""
@@ -32,11 +37,55 @@ class BudgetError(UnfitError):
         self.milliseconds = milliseconds
 
 
+class Products:
+    """The products that a function calls, and the words that tell it their tasks and plans."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Task, Plan]] = []
+        self.size = 0
+        self.parallel_work = 0  # of those that threads share
+
+    def add(self, product: Product, plan: Plan, repeats: int) -> int:
+        """Add a call; return where its words begin."""
+        first = self.size
+        self.parts.append((product.kernel.task, plan))
+        self.size += 3 + len(plan.numbers)
+        if plan.step < plan.iterations:
+            self.parallel_work += product.work * repeats
+        return first
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of machine code that is given the words, and a team of threads."""
+        if not self.parts:
+            return function
+        rows = [[t.address(), p.iterations, p.step, *p.numbers] for t, p in self.parts]
+        words = np.array([number for row in rows for number in row], np.int64)
+        is_shared, is_large = self.parallel_work > 0, self.parallel_work >= WAKE_MIN_MULTIPLIES
+
+        def run(*arguments: Any) -> None:
+            if is_shared:
+                call_with_team(function, is_large, *arguments, words)
+            else:
+                function(*arguments, words, SERIAL_WORDS)
+
+        return run
+
+
+class LoopLines:
+    """What a loop computes itself, and the lines that come before it."""
+
+    def __init__(self, computed: Set[Value], length: int) -> None:
+        self.computed, self.length = computed, length
+        self.before: list[str] = []
+        self.packed: dict[Any, Value] = {}  # the packed form of matrices of products
+
+
 class Layout:
     """Assigns addresses to values, and generates the code that moves them."""
 
     expression = staticmethod(scalar_or_libm)
     is_split = False
+    has_products = True  # whether functions can call those of tiles
 
     def __init__(self, program: Program) -> None:
         taken = RESERVED | {f"memory_{code}" for code in CODES.values()}
@@ -47,6 +96,8 @@ class Layout:
         self.counters: dict[Value, tuple[range, str]] = {}  # loop counters: range and source
         self.sizes: Counter[str] = Counter()  # elements of the buffer of each type
         self.constants: dict[Value, Any] = {}  # arrays passed as arguments
+        self.products = Products()
+        self.loops: list[LoopLines] = []  # the loops around, outermost first
         for value, array in program.constants.items():
             if array.ndim:
                 self.constant(value, array)
@@ -90,6 +141,11 @@ class Layout:
         if sum(self.sizes.values()) > MAX_ELEMENTS:
             raise LargeError("the program is large")
         return found
+
+    def place(self, places: dict[Value, Address], program: Program) -> None:
+        """Let a program compute values where they are stored, if nothing else is their memory."""
+        made = {v for op in program.ops for v in op.outs}
+        self.addresses |= {v: place for v, place in places.items() if v in made}
 
     def allocate_reduction(
         self, value: Value, kind: str, nest: Nest, steps: list[int], fills: bool

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Shape, Value
+from chainrule.compiler.native.gemm import MIN_DIMENSION, Product, Strides, make_product
 from chainrule.compiler.native.indexing_codegen import Operands, contiguous, nested
-from chainrule.compiler.native.layout import LargeError, UnfitError
-from chainrule.compiler.native.loop_nest import INDICES, Memory
+from chainrule.compiler.native.layout import LargeError, LoopLines, UnfitError
+from chainrule.compiler.native.loop_nest import INDICES, Address, Memory
 from chainrule.compiler.native.scalar_codegen import CODES, literal
 
 MAX_MATRIX = 32
@@ -18,7 +20,45 @@ MAX_MATRIX = 32
 
 
 MAX_MULTIPLIES = 1 << 16
-"""Largest number of multiplications of a product; beyond that BLAS is faster."""
+"""Largest number of multiplications of a product in loops; beyond that BLAS is faster."""
+
+MAX_VECTOR_MULTIPLIES = 1 << 20
+"""The same of a product with a vector or a few of them, from which on a second thread pays."""
+
+MIN_MULTIPLIES = 1 << 10
+"""Number of multiplications from which tiles are faster than loops."""
+
+
+MAX_PACKED = 1 << 22
+"""Largest number of elements of a matrix that is packed before a loop."""
+
+UNROLLED = 4
+"""Number of rows, columns or terms that loops of products compute together."""
+
+ROW, COLUMN, TERM = range(3)
+
+
+class _Matrices(NamedTuple):
+    """Matrices in loops over a stack, rows, columns and terms; the step along a missing axis is 0.
+
+    A `number` stands for all elements.
+    """
+
+    address: Address
+    offset: int
+    stack: Strides
+    steps: Strides
+    number: str = ""
+
+    def element(self, axis: int = ROW, count: int = 1, shift: int = 0) -> str:
+        """Return the element as source, in a loop over every `count`-th of an axis."""
+        if self.number:
+            return self.number
+        steps = [*self.steps]
+        steps[axis] *= count
+        offset = self.offset + shift * self.steps[axis]
+        address = self.address
+        return Memory(address.array, offset, [*self.stack, *steps], address.start).element
 
 
 class LinearAlgebra(Operands):
@@ -30,54 +70,109 @@ class LinearAlgebra(Operands):
         code = CODES.get(op.out.dtype, "")
         if code[:1] != "f" or not a.dtype == b.dtype == op.out.dtype:
             raise UnfitError("a product of other than floating numbers")
+        yield from self._tiled(op) or self._looped(op, code)
+
+    def _looped(self, op: Op, code: str) -> Iterator[str]:
+        """Yield the lines of a product in loops, of which the innermost is along memory."""
+        a, b = op.args
         rows = a.shape[-2] if len(a.shape) > 1 else 1
         inner, columns = a.shape[-1], b.shape[-1] if len(b.shape) > 1 else 1
         stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        if math.prod(stack) * rows * inner * columns > MAX_MULTIPLIES:
+        limit = MAX_MULTIPLIES if min(rows, columns) >= MIN_DIMENSION else MAX_VECTOR_MULTIPLIES
+        if math.prod(stack) * rows * inner * columns > limit:
             raise LargeError("a large product")
         depth = len(stack)
         if depth + 3 > len(INDICES):
             raise UnfitError("a stack with many axes")
-        address = self.layout.allocate(op.out)
-        x, x_steps = self._factor(a, stack, (rows, 0, inner))
-        y, y_steps = self._factor(b, stack, (0, columns, inner))
         whole = Value((*stack, rows, columns), op.out.dtype)
-        out = Memory(address.array, 0, [*contiguous(whole, whole).strides], address.start).element
-        total, factor = f"total_{code}", f"factor_{code}"
-        if columns == 1 and x_steps[0] == 1 < rows:  # neighbours in memory go innermost
-            inside = nested([rows], [f"{out} = times_plus({out}, {factor}, {x})"], depth)
-            body = [*nested([rows], [f"{out} = {code}(0)"], depth)]
-            body += nested([inner], [f"{factor} = {y}", *inside], depth + 2)
-            yield from nested(list(stack), [*nested([columns], body, depth + 1)])
-            return
-        if y_steps[1] in (0, 1) and columns > 1:
-            body = [*nested([columns], [f"{out} = {code}(0)"], depth + 1)]
-            inside = nested([columns], [f"{out} = times_plus({out}, {factor}, {y})"], depth + 1)
-            body += nested([inner], [f"{factor} = {x}", *inside], depth + 2)
+        strides = [*contiguous(whole, whole).strides, 0]
+        out = _Matrices(self.layout.allocate(op.out), 0, strides[:-3], strides[-3:])
+        x = self._matrices(a, stack, (rows, 0, inner))
+        y = self._matrices(b, stack, (0, columns, inner))
+        if columns == 1 and x.steps[ROW] == 1 < rows:
+            body = _combinations(code, out, (y, x), (ROW, rows), inner, depth)
+            outer = (COLUMN, columns)
+        elif y.steps[COLUMN] in (0, 1) and columns > 1:
+            body = _combinations(code, out, (x, y), (COLUMN, columns), inner, depth)
+            outer = (ROW, rows)
+        elif columns < UNROLLED <= rows:
+            body = _sums(code, out, (x, y), (ROW, rows), inner, depth)
+            outer = (COLUMN, columns)
         else:
-            sums = nested([inner], [f"{total} = times_plus({total}, {x}, {y})"], depth + 2)
-            body = [
-                *nested([columns], [f"{total} = {code}(0)", *sums, f"{out} = {total}"], depth + 1)
-            ]
-        yield from nested([*stack, rows], body)
+            body = _sums(code, out, (x, y), (COLUMN, columns), inner, depth)
+            outer = (ROW, rows)
+        axis, size = outer
+        yield from nested([*stack], nested([size], body, depth + axis))
 
-    def _factor(self, value: Value, stack: Shape, sizes: Shape) -> tuple[str, list[int]]:
-        """Return an element of a factor in loops over the stack, rows, columns and inner axis.
+    def _tiled(self, op: Op) -> list[str] | None:
+        """Return the lines of a product of tiles, None if loops are as fast or it has no plan."""
+        a, b = op.args
+        if op.out.size * a.shape[-1] < MIN_MULTIPLIES or not self.layout.has_products:
+            return None
+        if any(self.accesses.uniform_value(v) is not None for v in (a, b)):
+            return None
+        product = make_product(a.shape, b.shape, a.dtype, b.dtype)
+        if product is None:
+            return None
+        strides_a, strides_b = (self._strides(v, product.stack) for v in (a, b))
+        loop = self._loop_without(b)
+        is_packed = loop is not None and not product.stack and product.packed_size <= MAX_PACKED
+        plan = product.plan(strides_a, strides_b, packed=is_packed)
+        if plan is None:
+            return None
+        layout = self.layout
+        second = self._first_address(b)
+        if loop is not None and is_packed:
+            second = self._packed(product, b, strides_b, loop)
+        layout.allocate(op.out)
+        repeats = math.prod(loop.length for loop in layout.loops)
+        at = layout.products.add(product, plan, repeats)
+        addresses = f"{self._first_address(a)}, {second}, {self._first_address(op.out)}"
+        return [f"multiply(products, u8({at}), team, {addresses})"]
 
-        The size of the axis that it lacks is 0. The other result are the strides of these three.
-        """
+    def _strides(self, value: Value, stack: Shape) -> list[int]:
+        """Return the strides of matrices, with broadcast stack axes."""
+        outer = (*stack, *value.shape[-2:])
+        return [*self.accesses.of(value).broadcast(outer, value.shape).strides]
+
+    def _first_address(self, value: Value) -> str:
+        """Return the address of the first element of a value."""
+        access = self.accesses.of(value)
+        address = self.layout.address(access.base)
+        return f"address({address.array}, {address.start or 'u8(0)'} + u8({access.offset}))"
+
+    def _loop_without(self, value: Value) -> LoopLines | None:
+        """Return the outermost loop around that does not change a value, None if all do."""
+        base = self.accesses.of(value).base
+        return next((loop for loop in self.layout.loops if base not in loop.computed), None)
+
+    def _packed(self, product: Product, b: Value, strides: list[int], loop: LoopLines) -> str:
+        """Return the address of a matrix that is packed before a loop."""
+        access, layout = self.accesses.of(b), self.layout
+        key = access, b.shape
+        if key not in loop.packed:
+            memory = loop.packed[key] = Value((product.packed_size,), b.dtype)
+            layout.allocate(memory)
+            at = layout.products.add(product, product.packing_plan(strides), 1)
+            where = self._first_address(b)
+            addresses = f"{where}, {where}, {self._first_address(memory)}"
+            loop.before.append(f"multiply(products, u8({at}), team, {addresses})")
+        return self._first_address(loop.packed[key])
+
+    def _matrices(self, value: Value, stack: Shape, sizes: Shape) -> _Matrices:
+        """Return a factor, with the size of the axis that it lacks 0."""
         number = self.accesses.uniform_value(value)
         if number is not None:
-            return literal(number, value.dtype) or "0", [0, 0, 0]
+            text = literal(number, value.dtype) or "0"
+            return _Matrices(Address("", ""), 0, (), (0, 0, 0), text)
         access, missing = self.accesses.of(value), sizes.index(0)
         own = access.strides[-2:]
         first, second = own if len(own) == 2 else (0, *own) if missing == 1 else (*own, 0)
-        steps = [first, 0, second] if missing == 1 else [0, second, first]
+        steps = (first, 0, second) if missing == 1 else (0, second, first)
         outer = access._replace(strides=access.strides[:-2])
         strides = outer.broadcast(stack, value.shape[:-2]).strides
         address = self.layout.address(access.base)
-        element = Memory(address.array, access.offset, [*strides, *steps], address.start).element
-        return element, steps
+        return _Matrices(address, access.offset, strides, steps)
 
     def solve(self, op: Op) -> Iterator[str]:
         """Solve systems."""
@@ -163,3 +258,63 @@ class LinearAlgebra(Operands):
     def _work(self, value: Value) -> str:
         """Return array, index and number of rows of a matrix in loops over the stack."""
         return f"{self._first(value, value.shape[:-2])}, u8({value.shape[-1]})"
+
+
+def _combinations(
+    code: str,
+    out: _Matrices,
+    factors: tuple[_Matrices, _Matrices],
+    along: tuple[int, int],
+    inner: int,
+    depth: int,
+) -> list[str]:
+    """Return the lines that add multiples of rows of the second factor, or of columns."""
+    axis, size = along
+    numbers, vectors = factors
+
+    def lines(count: int, shift: int) -> list[str]:
+        text = out.element()
+        given = []
+        for q in range(count):
+            given.append(f"factor_{code}_{q} = {numbers.element(TERM, count, shift + q)}")
+            vector = vectors.element(TERM, count, shift + q)
+            text = f"times_plus({text}, factor_{code}_{q}, {vector})"
+        return [*given, *nested([size], [f"{out.element()} = {text}"], depth + axis)]
+
+    zeros = nested([size], [f"{out.element()} = {code}(0)"], depth + axis)
+    return [*zeros, *_unrolled(inner, lines, depth + TERM)]
+
+
+def _sums(
+    code: str,
+    out: _Matrices,
+    factors: tuple[_Matrices, _Matrices],
+    along: tuple[int, int],
+    inner: int,
+    depth: int,
+) -> list[str]:
+    """Return the lines that sum the products of several rows, or columns, with one vector."""
+    axis, size = along
+    x, y = factors
+
+    def lines(count: int, shift: int) -> list[str]:
+        places = [(f"total_{code}_{q}", axis, count, shift + q) for q in range(count)]
+        terms = [
+            f"{total} = times_plus({total}, {x.element(*place)}, {y.element(*place)})"
+            for total, *place in places
+        ]
+        return [
+            *(f"{total} = {code}(0)" for total, *_ in places),
+            *nested([inner], terms, depth + TERM),
+            *(f"{out.element(*place)} = {total}" for total, *place in places),
+        ]
+
+    return list(_unrolled(size, lines, depth + axis))
+
+
+def _unrolled(size: int, lines: Callable[[int, int], list[str]], depth: int) -> Iterator[str]:
+    """Yield a loop of which an iteration has several of the given lines, and one for the rest."""
+    count = UNROLLED if size >= 2 * UNROLLED else 1
+    yield from nested([size // count], lines(count, 0), depth)
+    if size % count:
+        yield from nested([size % count], lines(1, size - size % count), depth)

@@ -56,6 +56,7 @@ class Module:
         self.kernels: dict[str, list[str]] = {}  # types of the arguments of kernels
         self.declarations: dict[str, str] = {}
         self.kept: list[str] = []  # functions that LLVM may not change or remove
+        self.local: dict[str, ast.FunctionDef] = {}  # helpers of the source
 
     def text(self) -> str:
         """Return the text of the module."""
@@ -85,12 +86,15 @@ class Module:
         self.functions[symbol] = "\n".join([f"{head} {{", *body, "}"])
 
     def add_source(self, text: str, symbol: str, kinds: list[str]) -> None:
-        """Add the function of generated source, with arguments of these types.
+        """Add the last function of generated source, with arguments of these types.
 
-        Other functions before it are kernels, which it calls as its first argument says.
+        Functions before it that have type hints are kernels, which it calls as its first argument
+        says. It may call the others, whose types follow from the calls.
         """
         tree = ast.parse(text)
-        *kernels, function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        *others, function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        kernels = [other for other in others if other.args.args[0].annotation]
+        self.local = {other.name: other for other in others if other not in kernels}
         scope = _constants(tree)
         head = "define internal {returned} @{symbol}({parameters}) noinline nounwind"
         for kernel in kernels:
@@ -106,11 +110,15 @@ class Module:
 
     def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
         """Return the symbol of a helper function for such arguments, and what it returns."""
-        if name not in _library():
-            return None
         symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
-            self.merge(_emitted_helper(name, tuple(kinds), bool(self.kernels)))
+            if name in self.local:
+                head = "define internal {returned} @{symbol}({parameters}) nounwind"
+                _Function(self, self.local[name], {}, kinds, frozenset()).add(symbol, head)
+            elif name in _library():
+                self.merge(_emitted_helper(name, tuple(kinds), bool(self.kernels)))
+            else:
+                return None
         return symbol, self.kinds[symbol]
 
     def merge(self, other: Module) -> None:

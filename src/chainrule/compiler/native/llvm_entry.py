@@ -60,7 +60,8 @@ def add_parallel_entry(
     """Add an entry point that runs a loop on several threads.
 
     Threads call a task with the address of the arguments, each in a word of 64 bits. `share` is the
-    index of the word that holds the address of `worker.share`.
+    index of the word that holds the address of `worker.share`. A call for -1 iterations stores the
+    address of the task in the first word.
     """
     entry = _EntryPoint(module, name, ("i8", "n", "n", *types), offset)
     team, iterations, step = (argument.partition(" ")[2] for argument in entry.arguments[:3])
@@ -79,6 +80,13 @@ def add_parallel_entry(
     module.define(head, task, ["  %words = inttoptr i64 %address to ptr", *body])
     entry.lines += [
         "  %address = ptrtoint ptr %words to i64",
+        f"  %task = ptrtoint ptr @{task} to i64",
+        f"  %is_asked = icmp slt i64 {iterations}, 0",
+        "  br i1 %is_asked, label %asked, label %given",
+        "asked:",
+        f"  store i64 %task, ptr {team}",
+        "  br label %done",
+        "given:",
         f"  %alone = icmp sle i64 {iterations}, {step}",
         "  br i1 %alone, label %one, label %several",
         "one:",
@@ -88,7 +96,6 @@ def add_parallel_entry(
         f"  %place = getelementptr inbounds i64, ptr {team}, i64 {share}",
         "  %function = load i64, ptr %place",
         "  %share = inttoptr i64 %function to ptr",
-        f"  %task = ptrtoint ptr @{task} to i64",
         f"  call void %share(ptr {team}, i64 %task, i64 %address, i64 {iterations}, i64 {step})",
         "  br label %done",
         "done:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +31,9 @@ LONG_LOOP_ITERATIONS = 512
 """Iterations of a long loop: enough for several interleaved vectors of the widest kind."""
 
 
+Bind = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
 class Loop(NamedTuple):
     """The source of a fusion group, with its wrapper."""
 
@@ -47,6 +51,7 @@ class Loop(NamedTuple):
     checked: Program | None = None  # what NumPy computes if the loop reports that it cannot
     table: Any = None  # the calls that it makes, if it is the function of `Kernels`
     unused: int = 0  # arguments of that function that it has no array for
+    bound: Bind = lambda function: function  # gives machine code further arguments
 
 
 class Layout(Protocol):

@@ -29,7 +29,8 @@ RESERVED = {
         "run",
     ),
     *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
-    *("status", "otherwise", "table", "unused", "memory", *vars(dense_kernels)),
+    *("status", "otherwise", "table", "unused", "memory"),
+    *("products", "team", *vars(dense_kernels)),
 }
 
 

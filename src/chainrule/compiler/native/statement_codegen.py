@@ -13,7 +13,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups, single_groups
 from chainrule.compiler.native.indexing_codegen import RUNNING, Indexing, contiguous
-from chainrule.compiler.native.layout import LargeError, Layout, UnfitError
+from chainrule.compiler.native.layout import LargeError, Layout, LoopLines, UnfitError
 from chainrule.compiler.native.linalg_codegen import LinearAlgebra
 from chainrule.compiler.native.loop_codegen import generate_loop_lines
 from chainrule.compiler.native.loop_nest import Address
@@ -256,23 +256,32 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
             yield from layout.copy_lines(value, self.accesses, layout.allocate(carry))
         for out in op.outs[count:]:
             layout.allocate(out)
+        length = op.kwargs["length"]
         iteration = layout.names.another("iteration")
-        yield f"for {iteration} in range(u8({op.kwargs['length']})):"
-        number = (
-            f"u8({op.kwargs['length'] - 1}) - {iteration}" if op.kwargs["reverse"] else iteration
-        )
-        lines: list[str] = []
-        for value, stack in zip(region.inputs[count:], op.args[1], strict=True):
-            lines += self._bind_slice(value, stack, number)
-        accesses = self._inside(region)
-        lines += statement_lines(region, accesses, layout)
-        for out, value in zip(op.outs[count:], region.outputs[count:], strict=True):
-            entry = self._entry(out, self.accesses.of(out), number)
-            lines += layout.copy_lines(value, accesses, entry)
-        lines += self._update_carries(region, count, accesses)
+        number = f"u8({length - 1}) - {iteration}" if op.kwargs["reverse"] else iteration
+        loop = LoopLines(_computed(region), length)
+        layout.loops.append(loop)
+        lines = self._iteration(op, number)
+        layout.loops.pop()
+        yield from loop.before
+        yield f"for {iteration} in range(u8({length})):"
         yield from (f"    {line}" for line in lines or ["pass"])
         for out, carry in zip(op.outs, region.inputs[:count], strict=False):
             layout.addresses[out] = layout.address(carry)
+
+    def _iteration(self, op: Op, number: str) -> list[str]:
+        """Return the lines of an iteration, given its number."""
+        (region,), count, lines = op.regions, len(op.args[0]), []
+        for value, stack in zip(region.inputs[count:], op.args[1], strict=True):
+            lines += self._bind_slice(value, stack, number)
+        accesses = self._inside(region)
+        stacks = [*zip(op.outs[count:], region.outputs[count:], strict=True)]
+        entries = {out: self._entry(out, self.accesses.of(out), number) for out, _ in stacks}
+        self.layout.place({value: entries[out] for out, value in stacks}, region)
+        lines += statement_lines(region, accesses, self.layout)
+        for out, value in stacks:
+            lines += self.layout.copy_lines(value, accesses, entries[out])
+        return lines + self._update_carries(region, count, accesses)
 
     def _bind_slice(self, value: Value, stack: Any, number: str) -> list[str]:
         """Bind a value to the entry of a stack for the current iteration."""
@@ -307,6 +316,12 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
                     value = temporary
             lines += layout.copy_lines(value, accesses, address)
         return first + lines
+
+
+def _computed(region: Program) -> set[Value]:
+    """Return the values that an iteration of a loop computes or is given."""
+    inner = (v for op in region.ops for part in op.regions for v in _computed(part))
+    return {*region.inputs, *(v for op in region.ops for v in op.outs), *inner}
 
 
 def _is_contiguous(access: Access, value: Value) -> bool:

@@ -21,7 +21,7 @@ from chainrule.compiler.native.compile_cost import FUNCTION_MS, LINE_MS, budget_
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES, element_code
 from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
-from chainrule.compiler.native.layout import BudgetError, Layout
+from chainrule.compiler.native.layout import BudgetError, Layout, Products
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import ELEMENTARY
 from chainrule.compiler.native.statement_codegen import Block, statement_blocks
@@ -42,7 +42,8 @@ class Function(NamedTuple):
     constants: list[Any]
     outs: list[Value]
     scratch: dict[str, int]  # number of elements of each type
-    is_checked: bool  # whether the last argument is set if NumPy has to compute instead
+    is_checked: bool  # whether an argument is set if NumPy has to compute instead
+    products: Products
     table: Any = None  # the calls that it makes: its first argument
 
 
@@ -70,7 +71,7 @@ def function_of(
     ]
     limit = budget_ms() if max_ms is None else max_ms
     blocks = _blocks(real, targets, layout, limit, kernels is None)
-    constants = layout.constants
+    constants, products = layout.constants, layout.products
     names = [layout.address(v).array for v in targets if v not in real.inputs]
     arguments += [*(layout.address(v).array for v in constants), *names]
     types = tuple([element_code(v.dtype) for v in [*program.inputs, *constants, *outs]])
@@ -79,14 +80,15 @@ def function_of(
         heads = [*arguments, MEMORY, *ends]
         table, size = kernels.table(blocks, layout, heads, limit)
         types = ("i8",) * (1 + len(heads))
-        return Function("", types, arrays, outs, {"u1": size}, layout.is_checked, table)
+        return Function("", types, arrays, outs, {"u1": size}, layout.is_checked, products, table)
+    ends += ["products", "team"] * bool(products.parts)
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
     heads = [*arguments, *(f"{MEMORY}_{code}" for code in scratch), *ends]
     text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
     lines = [line for block in blocks for line in block.lines] or ["pass"]
     text += "".join(f"    {line}\n" for line in lines)
-    types = (*types, *scratch, *["i8"] * layout.is_checked)
-    return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked)
+    types = (*types, *scratch, *["i8"] * len(ends))
+    return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked, products)
 
 
 def _blocks(
@@ -99,16 +101,18 @@ def _blocks(
         least = LINE_MS * len(computed) + FUNCTION_MS * sum(map(ELEMENTARY.__contains__, computed))
         if least > max_ms:
             raise BudgetError(least)
+    results = [*zip(program.results(), targets, strict=True)]
+    for target in targets:
+        if target not in program.inputs:
+            layout.parameter(target, "out")
+    layout.place({v: layout.address(t) for v, t in results if t not in program.inputs}, program)
     blocks, cost = [], 0.0
     for block in statement_blocks(program, accesses, layout, fused):
         blocks.append(block)
         cost += compile_ms(block.lines) if fused else 0.0
         if cost > max_ms:
             raise BudgetError(cost)
-    for target in targets:
-        if target not in program.inputs:
-            layout.parameter(target, "out")
-    for value, target in zip(program.results(), targets, strict=True):
+    for value, target in results:
         blocks.append(Block(layout.copy_lines(value, accesses, layout.address(target))))
     return [block for block in blocks if block.lines]
 
@@ -142,6 +146,7 @@ def _runner(program: Program, loop: Run, function: Function) -> Run:
     is_kept = sum(function.scratch.values()) <= _MAX_KEPT
     otherwise = numpy_runner(program)
     is_checked, given = function.is_checked, len(program.inputs)
+    loop = function.products.bound(loop)
     parts = [REAL_DTYPES.get(v.dtype) for v in (*program.inputs, *function.outs)]
     split = [i for i, part in enumerate(parts) if part is not None]
 

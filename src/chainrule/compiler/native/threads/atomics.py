@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from chainrule.compiler.native.llvm_types import VOID, Typed
+from chainrule.compiler.native.llvm_types import TYPES, VOID, Typed, element_kind
 
 if TYPE_CHECKING:
     from chainrule.compiler.native.llvm_expressions import ExpressionWriter
@@ -81,6 +81,13 @@ def _call(function: ExpressionWriter, values: list[Typed]) -> Typed:
     return VOID
 
 
+def _address(function: ExpressionWriter, values: list[Typed]) -> Typed:
+    """Return the address of an element of an array."""
+    of, index = TYPES[element_kind(values[0].kind)], function.convert(values[1], "i8").text
+    element = function.emit(f"getelementptr inbounds {of}, ptr {values[0].text}, i64 {index}")
+    return _integer(function, f"ptrtoint ptr {element} to i64")
+
+
 def _address_of_share(function: ExpressionWriter, values: list[Typed]) -> Typed:
     """Return the address of `worker.share` as a C function."""
     kinds = ["*i8", "i8", "i8", "i8", "i8"]
@@ -97,6 +104,7 @@ EMITTERS: dict[str, Callable[[ExpressionWriter, list[Typed]], Typed]] = {
     "relax": _relax,
     "sleep": _sleep,
     "call": _call,
+    "address": _address,
     "address_of_share": _address_of_share,
 }
 """The functions by their names in `worker`, each of which emits its instructions."""

@@ -14,7 +14,7 @@ from chainrule.compiler.native.threads.pool import team
 WAKE_MIN_PARTS = 10
 """Number of parts from which waking threads pays: they arrive when a third is done."""
 
-_SERIAL_WORDS = np.zeros(1, np.int64)
+SERIAL_WORDS = np.zeros(1, np.int64)
 """Dummy words for jobs of one part, which do not use the team."""
 
 
@@ -38,6 +38,13 @@ class Task:
         self._function = self.code.function()
         return self
 
+    def address(self) -> int:
+        """Return the address of the machine code, for `worker.multiply`."""
+        arguments: list[Any] = [{"n": 0, "d": 0.0}.get(t, SERIAL_WORDS) for t in self.code.types]
+        word = np.zeros(1, np.int64)
+        self.code.function()(word, -1, 0, *arguments)
+        return int(word[0])
+
     def __call__(self, iterations: int, step: int, *arguments: Any) -> None:
         """Run all iterations, `step` at a time, which should take 5 to 10 µs."""
         self.run(iterations, step, iterations >= WAKE_MIN_PARTS * step, *arguments)
@@ -45,10 +52,19 @@ class Task:
     def run(self, iterations: int, step: int, large: bool, *arguments: Any) -> None:
         """Run all iterations, and wake threads if the job is large."""
         if iterations <= step:
-            self._function(_SERIAL_WORDS, iterations, step, *arguments)
+            self._function(SERIAL_WORDS, iterations, step, *arguments)
             return
         current = team()
         if current.helper_count:
             current.wake(large)
         self._function(current.words, iterations, step, *arguments)
         current.last_job_end = perf_counter()
+
+
+def call_with_team(function: Callable[..., None], large: bool, *arguments: Any) -> None:
+    """Call machine code that shares parts of its work itself; the team is its last argument."""
+    current = team()
+    if current.helper_count:
+        current.wake(large)
+    function(*arguments, current.words)
+    current.last_job_end = perf_counter()

@@ -15,7 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `atomics` emits their instructions
+    address: Any = ...
     address_of_share: Any = ...
+    buffer_i8_4: Any = ...
     call: Any = ...
     compare_exchange: Any = ...
     fetch_add: Any = ...
@@ -79,6 +81,19 @@ def share(words: Words, task: int, arguments: int, iterations: int, step: int) -
         while load(words, HELPING) != 0:
             relax()
         store(words, OWNER, 0)
+
+
+def multiply(products: Words, at: int, words: Words, a: int, b: int, c: int) -> None:
+    """Multiply matrices at addresses: from `at` on, `products` has a task, and its plan."""
+    arguments = buffer_i8_4()
+    arguments[0], arguments[1], arguments[2] = a, b, c
+    arguments[3] = address(products, at + 3)
+    task, iterations, step = products[at], products[at + 1], products[at + 2]
+    if iterations <= step:
+        call(task, address(arguments, 0), 0, iterations)
+    else:
+        function, team = load(words, SHARE), address(words, 0)
+        call(function, team, task, address(arguments, 0), iterations, step)
 
 
 def wait(words: Words, index: int, spins: int, lock: int, rounds: int) -> None:
