@@ -422,3 +422,19 @@ def test_a_dot_product_of_many_numbers_is_machine_code(n: int) -> None:
     made = cr.compile(function, backend="native")
     assert made(x, y).item() == pytest.approx(function(x, y).item(), rel=1e-12)
     assert ("np.vdot" in made.source_native) == (n < 1 << 16)
+
+
+def test_operations_that_are_several_loops_of_one_shape_are_fused() -> None:
+    x, y = numbers(40, 30, 50), numbers(40, 30, 50, seed=1)
+
+    def softmax_like(x: Any, y: Any) -> Any:
+        dots = cr.vecdot(x.exp(), y + 1)[..., None]
+        return (x - dots) * y, cr.logaddexp2(x * 3, y), cr.round(x * 10)
+
+    compiled = beside_eager(softmax_like, x, y)
+    assert not any(name in compiled.source_native for name in ("vecdot", "np.round"))
+
+
+def test_operations_that_are_loops_of_several_shapes_are_calls() -> None:
+    compiled = beside_eager(lambda x: cr.linalg.vector_norm(x * 2, axis=1), numbers(40, 300))
+    assert "p_norm" in compiled.source_native

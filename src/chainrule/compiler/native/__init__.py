@@ -16,6 +16,7 @@ from chainrule.compiler.ir.program import Program
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.call_wrapper import RUNTIME
 from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.decompositions import decompose_for_loops
 from chainrule.compiler.native.gather_lowering import FUNCTIONS, lower_indexing
 from chainrule.compiler.native.gemm import Product, lower_products
 from chainrule.compiler.native.layout import UnfitError
@@ -188,7 +189,7 @@ class _Lowered(NamedTuple):
 
 def _partition(program: Program) -> _Lowered:
     """Return a program with its loops and products lowered to calls."""
-    fused, loops, budget = lower_loops(program)
+    fused, loops, budget = lower_loops(decompose_for_loops(program))
     lowered, products = lower_products(fused)
     lowered, moved = lower_indexing(lowered)
     return _Lowered(lowered, loops, products, moved, budget)

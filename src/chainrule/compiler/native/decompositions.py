@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Program, map_values, same_type
+from chainrule.compiler.native.fusion_groups import loop_shape
 from chainrule.compiler.native.op_recorder import RecordedArray, Recorder
 from chainrule.compiler.native.scalar_codegen import CODES
+from chainrule.compiler.passes.regions import with_regions
 from chainrule.kernels import elementwise, matrices, normal
 
 Rule = Callable[..., Any]
@@ -26,6 +28,25 @@ def decompose(program: Program) -> Program:
     for op in program.ops:
         _append(op, ops)
     return program.with_ops(ops)
+
+
+def decompose_for_loops(program: Program) -> Program:
+    """Return a program in which operations are decomposed that can be a part of loops then."""
+    ops: list[Op] = []
+    for op in program.ops:
+        if op.regions:
+            ops.append(with_regions(op, tuple(map(decompose_for_loops, op.regions))))
+            continue
+        rule = RULES.get(op.function)
+        parts = None if rule is None else _recorded(rule, op)
+        ops += parts if parts and _are_loops(parts, op) else [op]
+    return program.with_ops(ops)
+
+
+def _are_loops(parts: list[Op], op: Op) -> bool:
+    """Return whether one loop nest can compute all parts of an operation."""
+    shape = op.args[0].shape if op.function == "np.vecdot" else op.out.shape
+    return all(loop_shape(part) == shape for part in parts)
 
 
 def _append(op: Op, ops: list[Op]) -> None:
@@ -49,7 +70,9 @@ def _recorded(rule: Rule, op: Op) -> list[Op] | None:
     found = rule(Recorder(ops), *args, **op.kwargs)
     if found is NotImplemented or not same_type(found.value, op.out):
         return None
-    last = Recorder(ops).call("np.reshape", found, op.out.shape).value  # maybe an operand
+    last = found.value
+    if not any(last in p.outs for p in ops):  # an operand
+        last = Recorder(ops).call("np.reshape", found, op.out.shape).value
     return [
         Op(p.function, p.args, p.kwargs, op.outs if last in p.outs else p.outs, op.location)
         for p in ops
