@@ -22,8 +22,8 @@ Window = tuple[Sizes, Sizes, tuple[tuple[int, int], ...], Sizes]
 def max_pool(xp: Any, x: Array, *, window: Window) -> Array:
     """Return the maximum of each window; nan if the window contains one."""
     kernel, stride, _, dilation = window
-    counts = _window_counts(x.shape[2:], window)
-    out = _padded(xp, x, window, -math.inf)
+    counts = window_counts(x.shape[2:], window)
+    out = padded(xp, x, window, -math.inf)
     for axis, (k, s, d, n) in enumerate(zip(kernel, stride, dilation, counts, strict=True), 2):
         lead = (slice(None),) * axis
         first, *others = [out[(*lead, slice(j * d, j * d + s * (n - 1) + 1, s))] for j in range(k)]
@@ -40,13 +40,13 @@ def pool_positions(xp: Any, x: Array, out: Array, *, window: Window) -> Array:
     unmatched = xp.ones(out.shape, bool)
     # The padding is nan, which equals nothing.
     for window_view in itertools.islice(
-        _views_by_position(_padded(xp, x, window, math.nan), out, window), count - 1
+        _views_by_position(padded(xp, x, window, math.nan), out, window), count - 1
     ):
         unmatched &= window_view != out
         found += unmatched
     if getattr(xp, "waits", False) or (out != out).any():
         for k, window_view in enumerate(
-            _views_by_position(_padded(xp, x, window, 0.0), out, window)
+            _views_by_position(padded(xp, x, window, 0.0), out, window)
         ):
             xp.copyto(found, k, where=window_view != window_view)
     return found
@@ -55,7 +55,7 @@ def pool_positions(xp: Any, x: Array, out: Array, *, window: Window) -> Array:
 def pool_pick(xp: Any, x: Array, positions: Array, *, window: Window) -> Array:
     """Gather `x` at these positions of its windows."""
     out = xp.zeros(positions.shape, x.dtype)
-    for k, window_view in enumerate(_views_by_position(_padded(xp, x, window, 0.0), out, window)):
+    for k, window_view in enumerate(_views_by_position(padded(xp, x, window, 0.0), out, window)):
         xp.copyto(out, window_view, where=positions == k)
     return out
 
@@ -82,10 +82,10 @@ def max_pool_vjp(xp: Any, g: Array, x: Array, out: Array, *, window: Window) -> 
     if out.size == 0 or (top := out.max()) != top:  # nan
         positions = pool_positions(xp, x, out, window=window)
         return pool_place(xp, g, positions, size=x.shape[2:], window=window)
-    padded = _padded(xp, x, window, math.nan)  # nan equals nothing
-    total = xp.zeros(padded.shape, g.dtype)
-    parallel_fill(_scatter_gradient, xp, (total, padded, g, out), {"window": window}, by_rows=True)
-    if padded is x:
+    wide = padded(xp, x, window, math.nan)  # nan equals nothing
+    total = xp.zeros(wide.shape, g.dtype)
+    parallel_fill(_scatter_gradient, xp, (total, wide, g, out), {"window": window}, by_rows=True)
+    if wide is x:
         return total
     inside = [slice(low, low + n) for n, (low, _) in zip(x.shape[2:], window[2], strict=True)]
     return xp.ascontiguousarray(total[(..., *inside)])
@@ -115,7 +115,7 @@ def _scatter_gradient(
             xp.add(target, xp.multiply(bits, hit).view(g.dtype), out=target)
 
 
-def _window_counts(size: Sizes, window: Window) -> Sizes:
+def window_counts(size: Sizes, window: Window) -> Sizes:
     """Return the number of windows in each dimension."""
     return tuple(
         [
@@ -125,7 +125,7 @@ def _window_counts(size: Sizes, window: Window) -> Sizes:
     )
 
 
-def _padded(xp: Any, x: Array, window: Window, value: float) -> Array:
+def padded(xp: Any, x: Array, window: Window, value: float) -> Array:
     padding = window[2]
     if all([low == 0 >= high for low, high in padding]):
         return x

@@ -10,12 +10,11 @@ from chainrule.compiler.eager.kernels import (
     activations,
     concat,
     matmul,
-    pooling,
     reductions,
     softmax_norm,
 )
 from chainrule.compiler.eager.substitute import HandWritten, KernelFunction
-from chainrule.compiler.native import gather_scatter
+from chainrule.compiler.native import gather_scatter, pooling
 from chainrule.compiler.native.gemm import MIN_MULTIPLIES
 from chainrule.compiler.native.kernel import MIN_SIZE
 from chainrule.primitives import contraction, convolution
@@ -94,7 +93,7 @@ def substitutes(
     for primitive in (primitives.reductions.sum, primitives.reductions.mean):
         found[primitive] = reductions.Sums(primitive.name, min_size, min_size_one_call)
     add_at = HandWritten(gather_scatter.add_at, gather_scatter.add_at_vjp, min_size, of=1)
-    max_pool = HandWritten(None, pooling.max_pool_vjp, min_size // 4)  # g is smaller
+    max_pool = HandWritten(pooling.max_pool, pooling.max_pool_vjp, min_size // 4)  # g is smaller
     return found | {
         primitives.activations.gelu: _Gelu(primitives.activations.gelu, min_size),
         primitives.indexing.index: _Index(gather_scatter.index, gather_scatter.index_vjp, min_size),

@@ -1,8 +1,9 @@
-"""NumPy's namespace with matrix products and convolutions as machine code."""
+"""NumPy's namespace with matrix products, convolutions and pooling as machine code."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from chainrule.backend import ndarray, numpy_xp
 from chainrule.backend.extensions import Namespace, kernels_of
 from chainrule.backend.numpy_namespace import LAPACK
+from chainrule.compiler.native import pooling
 from chainrule.compiler.native.convolution import Correlations
 from chainrule.compiler.native.gemm import make_product
 
@@ -34,4 +36,19 @@ def gemm_namespace(min_multiplies: int = _MIN_MULTIPLIES) -> Namespace:
 
     own = {"matmul": matmul}
     inner = Namespace(np, **own, correlations=Correlations(min_multiplies))
-    return Namespace(np, **vars(numpy_xp) | kernels_of(inner) | LAPACK | own)
+    kernels = kernels_of(inner)
+    native = {f.__name__: _if_supported(f, kernels[f.__name__]) for f in _POOLING}
+    return Namespace(np, **vars(numpy_xp) | kernels | LAPACK | own | native)
+
+
+_POOLING = (pooling.max_pool, pooling.pool_positions, pooling.pool_place)
+
+
+def _if_supported(kernel: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes by a kernel, or else by NumPy if it returns None."""
+
+    def function(*arrays: Array, **settings: Any) -> Array:
+        found = kernel(*arrays, **settings)
+        return plain(*arrays, **settings) if found is None else found
+
+    return function
