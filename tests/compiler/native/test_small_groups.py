@@ -163,7 +163,7 @@ OPERATIONS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, s: a.sigmoid() / (1 + b * b),
     lambda a, b, s: (a + b).mul_(2),
     lambda a, b, s: a @ s["w"],
-    lambda a, b, s: (a - b.mean(-1, keepdim=True)).flip(1),
+    lambda a, b, s: (a - b.mean(-1, keepdim=True) * 0.75).flip(1),  # of equal numbers, not all
     lambda a, b, s: a.T.reshape(4, 6) * b[:, :1],
     lambda a, b, s: a * s["v"] + s["t"].T,
     lambda a, b, s: s["v"].mul_(0.5).add_(a.sum(0)) + b,
