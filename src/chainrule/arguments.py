@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from operator import index
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -242,8 +242,26 @@ def complex_dtype() -> np.dtype[Any]:
     return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)
 
 
-def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+class MemoryOptions(TypedDict, total=False):
+    """PyTorch's options of memory, without effect: tensors are dense and in C order."""
+
+    layout: Any
+    pin_memory: bool
+    memory_format: Any
+
+
+_NO_OPTIONS: MemoryOptions = {}
+
+
+def leaf(
+    array: Any,
+    target: DeviceLike = None,
+    requires_grad: bool = False,
+    memory: MemoryOptions = _NO_OPTIONS,
+) -> Tensor:
     """Return a new leaf tensor of `array`, on the device `target` (the default one if None)."""
+    if memory:
+        _check_memory(memory)
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
@@ -254,6 +272,17 @@ def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> 
         target = DEFAULT_DEVICE.get()
     tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _check_memory(memory: MemoryOptions) -> None:
+    for name, value in memory.items():
+        if name not in MemoryOptions.__annotations__:
+            raise ArgumentTypeError(f"{entered()}unexpected keyword argument {name!r}")
+        if name == "layout" and value is not None and str(value) != "torch.strided":
+            raise ArgumentError(
+                f"{entered()}layout={value}: new tensors are dense: say to_sparse() or "
+                "to_sparse_csr() of one"
+            )
 
 
 def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:

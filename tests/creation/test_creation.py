@@ -52,6 +52,39 @@ def test_tensors_in_lists():
     assert t.is_leaf
 
 
+def sequences(lib):
+    """Return sequences of numbers, arrays and tensors of a library."""
+    return [
+        [np.float64(1), 2],
+        [np.float32(1), 2.0],
+        [np.int32(1), 2],
+        [np.int32(1), np.int32(2)],
+        [np.float16(1), 1],
+        [np.bool_(True)],
+        [True, 2],
+        [True, 2.5],
+        [np.ones(2, np.float32), np.zeros(2, np.float32)],
+        [np.ones(2, np.int32)],
+        [np.ones(2), [1, 2]],
+        [lib.tensor(1.0), lib.tensor(2.0)],
+        [lib.tensor([1.0]), lib.tensor([2.0])],
+        [[lib.tensor([[1.0]]), 2], [3, 4]],
+        [lib.tensor(1), 2.5],
+        [lib.tensor(1.0, dtype=lib.float64), 1],
+        [lib.tensor(True), False],
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy")
+@pytest.mark.parametrize("number", range(len(sequences(cr))))
+def test_sequences_have_the_dtype_and_shape_of_pytorchs(number):
+    torch = pytest.importorskip("torch")
+    ours, theirs = cr.tensor(sequences(cr)[number]), torch.tensor(sequences(torch)[number])
+    assert f"torch.{ours.dtype}" == str(theirs.dtype)
+    assert ours.tolist() == theirs.tolist()
+    assert cr.tensor(sequences(cr)[number], dtype=cr.float64).tolist() == theirs.double().tolist()
+
+
 def test_a_tensor_is_copied_and_leaves_its_history_behind():
     x = cr.ones(2, requires_grad=True)
     y = cr.tensor(x * 2)
@@ -287,6 +320,15 @@ def test_arange_forms():
         cr.arange(0, 3, 0)
 
 
+def test_ends_of_arange_by_name():
+    torch = pytest.importorskip("torch")
+    for names in ({"end": 4}, {"start": 1, "end": 4}, {"start": 1, "end": 4, "step": 2}):
+        assert cr.arange(**names).tolist() == torch.arange(**names).tolist()
+    assert cr.arange(3, step=2).tolist() == [0, 2]
+    with pytest.raises(TypeError, match=r"arange\(end\) or arange\(start, end\)"):
+        cr.arange()
+
+
 def test_ranges_of_integers_round_their_ends_first():
     torch = pytest.importorskip("torch")
     for function, arguments in [
@@ -326,6 +368,55 @@ def test_likes():
     assert cr.zeros_like(np.ones(2)).dtype == cr.float64
     with pytest.raises(cr.DTypeError, match="cannot be converted"):
         cr.full_like(x, 1j)
+
+
+MAKERS = {
+    "tensor": lambda **k: cr.tensor([1.0, 2.0], **k),
+    **{name: lambda name=name, **k: getattr(cr, name)(2, 3, **k) for name in ("zeros", "ones")},
+    "empty": lambda **k: cr.empty(0, **k),
+    "full": lambda **k: cr.full((2,), 3.0, **k),
+    "eye": lambda **k: cr.eye(2, **k),
+    "arange": lambda **k: cr.arange(3.0, **k),
+    "linspace": lambda **k: cr.linspace(0, 1, 3, **k),
+    "logspace": lambda **k: cr.logspace(0, 1, 3, **k),
+    "scalar_tensor": lambda **k: cr.scalar_tensor(1.0, **k),
+    **{
+        name: lambda name=name, **k: getattr(cr, name)(cr.ones(2), **k)
+        for name in ("zeros_like", "ones_like", "rand_like", "randn_like")
+    },
+    "empty_like": lambda **k: cr.empty_like(cr.ones(0), **k),
+    "full_like": lambda **k: cr.full_like(cr.ones(2), 3, **k),
+    "randint_like": lambda **k: cr.randint_like(cr.ones(2), 5, **k),
+    "rand": lambda **k: cr.rand(2, **k),
+    "randn": lambda **k: cr.randn(2, **k),
+    "randint": lambda **k: cr.randint(0, 5, (2,), **k),
+    "randperm": lambda **k: cr.randperm(4, **k),
+    **{
+        name: lambda name=name, **k: getattr(cr.ones(1), name)(2, **k)
+        for name in ("new_zeros", "new_ones")
+    },
+    "new_empty": lambda **k: cr.ones(1).new_empty(0, **k),
+    "new_full": lambda **k: cr.ones(1).new_full((2,), 3, **k),
+    "new_tensor": lambda **k: cr.ones(1).new_tensor([1, 2], **k),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_options_of_memory_are_accepted_and_sparse_layouts_refused(name):
+    cr.manual_seed(1)
+    plain = MAKERS[name]()
+    cr.manual_seed(1)
+    for layout in (cr.strided, None):
+        made = MAKERS[name](
+            layout=layout, pin_memory=True, memory_format=cr.contiguous_format, dtype=plain.dtype
+        )
+        assert (made.dtype, made.shape) == (plain.dtype, plain.shape)
+        if layout:
+            np.testing.assert_array_equal(made, plain)
+    with pytest.raises(cr.ArgumentError, match="new tensors are dense: say to_sparse"):
+        MAKERS[name](layout=cr.sparse_coo)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        MAKERS[name](colour=1)
 
 
 def test_asarray_makes_leaves_or_leaves_history_behind():

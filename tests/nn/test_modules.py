@@ -128,6 +128,24 @@ def test_parameters_are_tensors_with_a_mark() -> None:
     assert data.tolist() == [2.0, 2.0]
 
 
+def test_a_buffer_registers_itself() -> None:
+    net = nn.Module()
+    net.kept, net.left = nn.Buffer(cr.ones(2)), nn.Buffer(cr.zeros(1), persistent=False)
+    assert [name for name, _ in net.named_buffers()] == ["kept", "left"]
+    assert list(net.state_dict()) == ["kept"]
+    assert not list(net.parameters())
+    for each in (net, copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert isinstance(each.kept, nn.Buffer)
+        assert not isinstance(each.kept, nn.Parameter)
+        assert list(each.state_dict()) == ["kept"]
+    assert not isinstance(cr.ones(2), nn.Buffer)
+    net.kept = cr.tensor([3.0, 4.0])
+    assert net.state_dict()["kept"].tolist() == [3, 4]
+    again = nn.Module()
+    again.left = copy.deepcopy(net.left)
+    assert not again.state_dict()
+
+
 def test_assignment_registers_replaces_and_removes() -> None:
     net = Net()
     net.scale = nn.Parameter(cr.zeros(1))

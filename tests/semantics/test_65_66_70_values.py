@@ -288,6 +288,12 @@ def test_s66_one_element_is_needed(convert, shape):
         convert(cr.zeros(shape))
 
 
+@pytest.mark.parametrize("convert", [float, int, complex])
+def test_s66_a_number_of_many_elements_is_a_wrong_value(convert):
+    with pytest.raises(ValueError, match=r"only one element tensors .* \[2\]. Use tolist"):
+        convert(cr.zeros(2))
+
+
 def test_s66_an_array_element_does_not_swallow_a_gradient_in_silence():
     array = np.zeros(2)
     with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True"):

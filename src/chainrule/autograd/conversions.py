@@ -27,7 +27,7 @@ from chainrule.autograd.location import (
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import Node, endpoint, reachable
 from chainrule.autograd.views import current_node
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentError, AutogradError
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
@@ -66,10 +66,15 @@ def is_differentiated(tensor: Tensor) -> bool:
 
 
 def check_number(tensor: Tensor) -> None:
-    """Warn before Python reads the number of a tensor that requires grad, or raise.
+    """Raise if a tensor is no number; warn before Python reads that of one that requires grad.
 
     The caller is a special method, such as ``__float__``.
     """
+    if tensor._array.size != 1:  # a ValueError, as in PyTorch: Matplotlib catches it
+        raise ArgumentError(
+            "only one element tensors can be converted to Python scalars: got the shape "
+            f"{list(tensor._array.shape)}. Use tolist()"
+        )
     if not tensor.requires_grad or not is_grad_enabled():
         return
     check_differentiated(tensor)

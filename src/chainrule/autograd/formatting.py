@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.backend import CPU, is_known, move
 from chainrule.errors import ArgumentError
 
-__all__ = ["format_tensor", "set_printoptions"]
+__all__ = ["format_tensor", "set_printoptions", "tensor_text"]
 
 
 class _PrintOptions(NamedTuple):
@@ -224,6 +225,23 @@ def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, linewidth: i
             text += f", {suffix}"
             column += len(", ") + len(suffix)
     return text
+
+
+def tensor_text(tensor: Any, default_dtype: np.dtype[Any]) -> str:
+    """Return what `repr` shows of a tensor."""
+    suffixes = []
+    array = move(tensor._array, CPU)
+    if not is_inferred(array, default_dtype):
+        suffixes.append(f"dtype={array.dtype.name}")
+    if tensor.device != CPU:
+        suffixes.insert(0, f"device='{tensor.device}'")
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn={tensor.grad_fn}")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    if not is_known(array):  # a function is being compiled
+        return f"tensor({', '.join([f'<unknown {list(array.shape)}>', *suffixes])})"
+    return format_tensor(array, suffixes=suffixes)
 
 
 def is_inferred(array: Any, default: np.dtype[Any]) -> bool:

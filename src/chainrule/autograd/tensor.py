@@ -18,7 +18,7 @@ from chainrule.autograd.conversions import (
     check_number,
     copy_error,
 )
-from chainrule.autograd.formatting import format_tensor, is_inferred
+from chainrule.autograd.formatting import tensor_text
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -29,9 +29,19 @@ from chainrule.autograd.node import (
     hooks_of,
     made_at,
 )
+from chainrule.autograd.size import ShapeOrCount, Size, as_size
 from chainrule.autograd.versions import version_of
 from chainrule.autograd.views import View, current_node, replace_memory
-from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
+from chainrule.backend import (
+    CPU,
+    device,
+    device_of,
+    dtype_title,
+    is_known,
+    move,
+    ndarray,
+    with_plain_dtype,
+)
 from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
 
 if TYPE_CHECKING:
@@ -43,15 +53,6 @@ Array = Any
 _new = object.__new__
 
 
-class _Size(int):
-    """The number of elements, as the array API has it; called, the shape, as PyTorch has it."""
-
-    shape: tuple[int, ...]
-
-    def __call__(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
-
-
 class Tensor(TensorMethods):
     """An array that records what happens to it.
 
@@ -59,13 +60,13 @@ class Tensor(TensorMethods):
     grad has a node: the operation that made it, or `AccumulateGrad` for a leaf.
     """
 
-    __slots__ = ("__weakref__", "_array", "_frozen", "_grad", "_node", "_parameter", "_view")
+    __slots__ = ("__weakref__", "_array", "_frozen", "_grad", "_member", "_node", "_view")
 
     _array: Array
     _node: Edge
     _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
-    _parameter: bool  # set to True only for a parameter of a module
+    _member: str  # of a parameter or buffer: the kind of member of a module that it becomes
     _view: View | None
 
     is_carried: ClassVar[bool] = False
@@ -79,10 +80,9 @@ class Tensor(TensorMethods):
     # --- the array ---
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The sizes of the dimensions."""
-        shape: tuple[int, ...] = self._array.shape
-        return shape
+        return as_size(Size, self._array.shape)
 
     @property
     def ndim(self) -> int:
@@ -103,7 +103,7 @@ class Tensor(TensorMethods):
     @property
     def size(self) -> Any:
         """The number of elements; ``size()`` is the shape and ``size(dim)`` one of its entries."""
-        size = _Size(self._array.size)
+        size = ShapeOrCount(self._array.size)
         size.shape = self._array.shape
         return size
 
@@ -122,9 +122,15 @@ class Tensor(TensorMethods):
         """Return the bytes of one element."""
         return int(self._array.dtype.itemsize)
 
-    def is_contiguous(self) -> bool:
-        """Return whether the elements are contiguous in memory, in C order."""
-        return bool(self._array.flags.c_contiguous)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether the elements are contiguous in memory, in C order.
+
+        For PyTorch's ``"torch.channels_last"``: whether they are with the channels last.
+        """
+        array = self._array
+        if str(memory_format).startswith("torch.channels_last"):
+            array = array.transpose(0, *range(2, array.ndim), 1)
+        return bool(array.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
         """Return whether the dtype is a real floating one."""
@@ -477,19 +483,7 @@ class Tensor(TensorMethods):
         return html
 
     def __repr__(self) -> str:
-        suffixes = []
-        array = move(self._array, CPU)
-        if not is_inferred(array, default_dtype()):
-            suffixes.append(f"dtype={array.dtype.name}")
-        if self.device != CPU:
-            suffixes.insert(0, f"device='{self.device}'")
-        if self.grad_fn is not None:
-            suffixes.append(f"grad_fn={self.grad_fn}")
-        elif self.requires_grad:
-            suffixes.append("requires_grad=True")
-        if not is_known(array):  # a function is being compiled
-            return f"tensor({', '.join([f'<unknown {list(array.shape)}>', *suffixes])})"
-        text = format_tensor(array, suffixes=suffixes)
+        text = tensor_text(self, default_dtype())
         return f"Parameter containing:\n{text}" if is_parameter(self) else text
 
     def __format__(self, spec: str) -> str:
@@ -512,7 +506,8 @@ class Tensor(TensorMethods):
         if protocol >= 5 and not array.flags.forc:
             array = array.copy()  # once: NumPy sends only contiguous memory out of band
         rebuilt = array, str(self.device), self.requires_grad, self._grad
-        return _rebuild, (*rebuilt, True) if is_parameter(self) else rebuilt
+        kind = member_kind(self)
+        return _rebuild, (*rebuilt, kind) if kind else rebuilt
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         rebuild, (_, device_name, requires_grad, grad, *kind) = self.__reduce_ex__(4)
@@ -529,9 +524,14 @@ _NO_GRADIENT = (
 )
 
 
+def member_kind(tensor: Tensor) -> str | None:
+    """Return the kind of member of a module that a tensor is made to become, None if of none."""
+    return getattr(tensor, "_member", None)
+
+
 def is_parameter(tensor: Tensor) -> bool:
     """Return whether a tensor is a parameter of a module: an `nn.Parameter`."""
-    return getattr(tensor, "_parameter", False)
+    return member_kind(tensor) == "parameter"
 
 
 def _rebuild(
@@ -539,12 +539,12 @@ def _rebuild(
     device_name: str,
     requires_grad: bool,
     grad: Tensor | None,
-    parameter: bool = False,
+    kind: bool | str = False,  # True is "parameter"
 ) -> Tensor:
-    tensor = make(move(array, device(device_name)), None)
+    tensor = make(move(with_plain_dtype(array), device(device_name)), None)
     tensor._grad = grad
-    if parameter:
-        tensor._parameter = True
+    if kind:
+        tensor._member = "parameter" if kind is True else kind
     return tensor.requires_grad_(requires_grad)
 
 

@@ -10,6 +10,7 @@ from types import ModuleType as ModuleType
 from typing import Any as Any
 from typing import Literal as Literal
 from typing import NoReturn as NoReturn
+from typing import Unpack as Unpack
 from typing import overload as overload
 
 from numpy.random import Generator as Generator
@@ -17,6 +18,7 @@ from numpy.random import Generator as Generator
 from chainrule.arguments import DeviceLike as DeviceLike
 from chainrule.arguments import Dims as Dims
 from chainrule.arguments import DTypeLike as DTypeLike
+from chainrule.arguments import MemoryOptions as MemoryOptions
 from chainrule.arguments import Operand as Operand
 from chainrule.arguments import Sizes as Sizes
 from chainrule.autograd.tensor import Tensor as Tensor
@@ -56,6 +58,7 @@ class TensorMethods:
         dtype: DTypeLike = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return zeros of a shape, by default in the dtype and on the device of this tensor."""
     def new_ones(
@@ -65,6 +68,7 @@ class TensorMethods:
         dtype: DTypeLike = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return ones of a shape, by default in the dtype and on the device of this tensor."""
     def new_empty(
@@ -74,6 +78,7 @@ class TensorMethods:
         dtype: DTypeLike = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return uninitialised memory, by default in the dtype and on the device of this tensor."""
     def new_full(
@@ -84,6 +89,7 @@ class TensorMethods:
         dtype: DTypeLike = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return a constant tensor, by default in the dtype and on the device of this tensor."""
     def new_tensor(
@@ -93,6 +99,7 @@ class TensorMethods:
         dtype: DTypeLike = None,
         device: DeviceLike = None,
         requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return a copy of `data`, by default in the dtype and on the device of this tensor."""
     # --- chainrule.creation.tensor_types ---
@@ -512,8 +519,9 @@ class TensorMethods:
     @imag.setter
     def imag(self, value: Operand) -> None: ...
     # --- chainrule.ops.conversion ---
-    def clone(self) -> Tensor:
-        """Return a copy of `input` that is part of the graph."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """Return a copy of `input` that is part of the graph; PyTorch's `memory_format` has no
+        effect."""
     def astype(
         self, dtype: DTypeLike, /, *, copy: builtins.bool = True, device: DeviceLike = None
     ) -> Tensor:
@@ -1117,7 +1125,7 @@ class TensorMethods:
         """Count the elements in each of several bins of equal width."""
     def histogram(
         self,
-        bins: builtins.int | Operand,
+        bins: builtins.int | Operand = 100,
         *,
         range: tuple[builtins.float, builtins.float] | None = None,
         weight: Operand | None = None,
@@ -1658,17 +1666,17 @@ class TensorMethods:
     def softmax(
         self,
         dim: builtins.int | None = None,
+        dtype: DTypeLike = None,
         *,
         axis: builtins.int | None = None,
-        dtype: DTypeLike = None,
     ) -> Tensor:
         """Return exp x divided by its sum along a dimension."""
     def log_softmax(
         self,
         dim: builtins.int | None = None,
+        dtype: DTypeLike = None,
         *,
         axis: builtins.int | None = None,
-        dtype: DTypeLike = None,
     ) -> Tensor:
         """Return the logarithm of `softmax`, accurate where it is tiny; the arguments are the
         same."""

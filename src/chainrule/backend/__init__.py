@@ -22,6 +22,7 @@ from chainrule.backend.devices import (
     is_current,
     move,
     storage_of,
+    with_plain_dtype,
 )
 from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, NamespaceDefaults
 from chainrule.backend.numpy_namespace import numpy_xp
@@ -59,6 +60,7 @@ __all__ = [
     "promoted",
     "storage_of",
     "whole",
+    "with_plain_dtype",
 ]
 
 Array = Any  # numpy.ndarray, cupy.ndarray, or any array that a namespace computes on

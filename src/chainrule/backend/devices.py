@@ -27,8 +27,10 @@ class device:
 
     __slots__ = ("index", "type")
 
-    def __init__(self, name: str | device = "cpu", index: int | None = None) -> None:
-        kind, _, number = str(name).partition(":")
+    def __init__(
+        self, name: str | device = "cpu", index: int | None = None, *, type: str | None = None
+    ) -> None:
+        kind, _, number = str(type or name).partition(":")
         if kind in ("mps", "xpu", "meta", "hpu", "xla", "mtia"):
             raise DeviceError(
                 f"device({str(name)!r}): arrays are on the CPU, or with CuPy on a GPU of NVIDIA's: "
@@ -119,6 +121,20 @@ def move(array: Array, target: device) -> Array:
     cupy = cupy_module()
     with cupy.cuda.Device(target.index):
         return cupy.asarray(array)
+
+
+_DTYPES = {dtype.char: dtype for dtype in map(np.dtype, "?bBhHiIlLqQefdFD")}
+
+
+def with_plain_dtype(array: Array) -> Array:
+    """Return an array whose dtype is NumPy's only object of it.
+
+    Fast paths compare dtypes by identity. Pickles and byte orders make other, equal objects.
+    """
+    plain = _DTYPES.get(array.dtype.char)
+    if array.dtype is plain or array.__class__ is not np.ndarray or array.dtype != plain:
+        return array
+    return array.view(plain)
 
 
 def array_from_dlpack(x: Any, target: device | None, copy: bool | None) -> Array:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Unpack
 
 import numpy as np
 
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
+    MemoryOptions,
     cast,
     complex_dtype,
     dtype_of,
@@ -21,7 +25,14 @@ from chainrule.autograd.conversions import DifferentiatedError, check_differenti
 from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.reverse import ALONE_IN_CALL, count_references
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import array_from_dlpack, is_array, namespace, ndarray
+from chainrule.backend import (
+    array_from_dlpack,
+    is_array,
+    namespace,
+    ndarray,
+    promoted,
+    with_plain_dtype,
+)
 from chainrule.backend import device as as_device
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
 from chainrule.primitives import elementwise
@@ -37,6 +48,7 @@ def tensor(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a new leaf tensor with a copy of `data`.
 
@@ -44,6 +56,7 @@ def tensor(
     ----------
     data : number, nested sequence of numbers, array or Tensor
         Python floats take the default dtype, ints int64; arrays and NumPy scalars keep theirs.
+        Sequences take the common dtype; tensors of one element in them are numbers.
     dtype : dtype, optional
         Convert to this instead.
     device : device or str, optional
@@ -79,7 +92,7 @@ def tensor(
     array = array_of(data, dtype)
     if _is_borrowed(array, data):
         array = array.copy()
-    return leaf(array, device, requires_grad)
+    return leaf(array, device, requires_grad, memory)
 
 
 def _is_borrowed(array: Array, data: Any) -> bool:
@@ -104,17 +117,15 @@ def array_of(data: Any, dtype: DTypeLike) -> Array:
         data = array_from_dlpack(data, None, None)
     if hasattr(data, "dtype") and not isinstance(data, np.generic):
         target = dtype_of(data.dtype if dtype is None else dtype)
-        return namespace(data).asarray(data, dtype=target)
+        return with_plain_dtype(namespace(data).asarray(data, dtype=target))
     array = _array_of_sequence(data, None if dtype is None else dtype_of(dtype))
-    if dtype is None:
-        array = array.astype(_default_for(array.dtype, data), copy=False)
     dtype_of(array.dtype)
     return array
 
 
 def _array_of_sequence(data: Any, dtype: Any) -> Array:
     try:
-        return np.asarray(data, dtype=dtype)
+        return _numbers(data, dtype)
     except DifferentiatedError:
         raise
     except AutogradError:
@@ -124,11 +135,60 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
             UserWarning,
             stacklevel=4,
         )
-        return run_in(no_grad(), np.asarray, data, dtype=dtype)
+        return run_in(no_grad(), _numbers, data, dtype)
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "sequence" not in str(error):
             raise
         raise ShapeError(_ragged_text(data) or f"tensor(): {error}") from None
+
+
+_PLAIN = {bool, int, float, complex}
+
+
+def _numbers(data: Any, dtype: Any) -> Array:
+    """Return numbers and nested sequences of them as an array, in the common dtype by default."""
+    types = _leaf_types(data)
+    if types <= _PLAIN or isinstance(data, np.generic):
+        array = np.asarray(data, dtype=dtype)
+        return array.astype(_default_for(array.dtype, data), copy=False) if dtype is None else array
+    data = _with_scalars(data)
+    if dtype is None and all(t in _PLAIN or issubclass(t, _ARRAYS) for t in types):
+        dtype = functools.reduce(promoted, _leaf_dtypes(data))
+    return np.asarray(data, dtype=dtype)
+
+
+_NESTED = {list, tuple}
+_ARRAYS = (Tensor, np.ndarray, np.generic)
+
+
+def _leaf_types(data: Any) -> set[type]:
+    """Return the types of the elements of nested lists and tuples."""
+    if type(data) not in _NESTED:
+        return {type(data)}
+    types, level = set(map(type, data)), data
+    while types and types <= _NESTED:
+        level = [*chain.from_iterable(level)]
+        types = set(map(type, level))
+    return types if types.isdisjoint(_NESTED) else set().union(*map(_leaf_types, level))
+
+
+def _leaf_dtypes(data: Any) -> Iterator[np.dtype[Any]]:
+    """Yield the dtypes of the elements, those of Python's numbers as tensors of them have."""
+    if isinstance(data, list | tuple):
+        for part in data:
+            yield from _leaf_dtypes(part)
+    else:
+        dtype = getattr(data, "dtype", None) or np.asarray(data).dtype
+        yield _default_for(dtype, data)
+
+
+def _with_scalars(data: Any) -> Any:
+    """Return nested sequences with numbers in place of tensors of one element, as in PyTorch."""
+    if isinstance(data, list | tuple):
+        return [_with_scalars(part) for part in data]
+    if isinstance(data, Tensor) and data._array.size == 1:
+        return np.asarray(data).reshape(())
+    return data
 
 
 def _ragged_text(data: Any) -> str:
@@ -309,4 +369,4 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     if array.__class__ is not ndarray or count_references(array) >= ALONE_IN_CALL:
         # Who holds the array may change its shape in place.
         shared = array.view(ndarray) if isinstance(array, ndarray) else array
-    return make(watched(shared), None)
+    return make(watched(with_plain_dtype(shared)), None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
+    MemoryOptions,
     Operand,
     Sizes,
     beside,
@@ -49,6 +50,7 @@ def zeros(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a tensor of zeros.
 
@@ -75,7 +77,7 @@ def zeros(
             [0., 0., 0.]])
     """
     shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
-    return leaf(created("zeros", shape, kind, shape, kind), device, requires_grad)
+    return leaf(created("zeros", shape, kind, shape, kind), device, requires_grad, memory)
 
 
 def ones(
@@ -84,6 +86,7 @@ def ones(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a tensor of ones; the arguments are those of `zeros`.
 
@@ -94,7 +97,7 @@ def ones(
     tensor([1., 1.])
     """
     shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
-    return leaf(created("ones", shape, kind, shape, kind), device, requires_grad)
+    return leaf(created("ones", shape, kind, shape, kind), device, requires_grad, memory)
 
 
 def empty(
@@ -103,6 +106,7 @@ def empty(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a tensor of uninitialised memory.
 
@@ -115,7 +119,7 @@ def empty(
     (2, 0)
     """
     shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
-    return leaf(created("empty", shape, kind, shape, kind), device, requires_grad)
+    return leaf(created("empty", shape, kind, shape, kind), device, requires_grad, memory)
 
 
 def full(
@@ -125,6 +129,7 @@ def full(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a tensor with the same value everywhere.
 
@@ -156,8 +161,8 @@ def full(
     value = array_of(fill_value, dtype)
     shape = lengths_of((size,))
     if isinstance(value, ArrayProxy):
-        return leaf(_spread(value, shape), device, requires_grad)
-    return leaf(created("full", shape, value.dtype, shape, value), device, requires_grad)
+        return leaf(_spread(value, shape), device, requires_grad, memory)
+    return leaf(created("full", shape, value.dtype, shape, value), device, requires_grad, memory)
 
 
 def _spread(value: Any, shape: tuple[int, ...]) -> Any:
@@ -173,6 +178,7 @@ def eye(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
@@ -204,7 +210,7 @@ def eye(
             raise ArgumentError(f"eye: {name} must be greater or equal to 0, got {count}")
     kind = dtype_or_default(dtype)
     made = created("eye", (rows, columns), kind, rows, columns, k, kind)
-    return leaf(made, device, requires_grad)
+    return leaf(made, device, requires_grad, memory)
 
 
 # --- creation like another tensor -----------------------------------------------------------------
@@ -216,6 +222,7 @@ def zeros_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return zeros of the shape, dtype and device of `input`.
 
@@ -241,7 +248,7 @@ def zeros_like(
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
     made = namespace(array).zeros(array.shape, dtype=target)
-    return leaf(made, beside(made, device), requires_grad)
+    return leaf(made, beside(made, device), requires_grad, memory)
 
 
 def ones_like(
@@ -250,6 +257,7 @@ def ones_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return ones of the shape, dtype and device of `input`; the arguments are `zeros_like`'s.
 
@@ -259,7 +267,7 @@ def ones_like(
     >>> cr.ones_like(cr.zeros(2))
     tensor([1., 1.])
     """
-    return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad)
+    return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad, **memory)
 
 
 def full_like(
@@ -269,6 +277,7 @@ def full_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return `fill_value` everywhere; the other arguments are those of `zeros_like`.
 
@@ -292,7 +301,7 @@ def full_like(
         made = _spread(value.as_array(target), array.shape)
     else:
         made = namespace(array).full(array.shape, value, dtype=target)
-    return leaf(made, beside(made, device), requires_grad)
+    return leaf(made, beside(made, device), requires_grad, memory)
 
 
 def empty_like(
@@ -301,6 +310,7 @@ def empty_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return uninitialised memory like `input`; the arguments are those of `zeros_like`.
 
@@ -313,4 +323,4 @@ def empty_like(
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
     made = namespace(array).empty(array.shape, dtype=target)
-    return leaf(made, beside(made, device), requires_grad)
+    return leaf(made, beside(made, device), requires_grad, memory)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
+    MemoryOptions,
     Operand,
     Sizes,
     dtype_or_default,
@@ -45,6 +46,7 @@ def scalar_tensor(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a 0-d tensor of a number, in the default dtype even for an integer.
 
@@ -55,7 +57,7 @@ def scalar_tensor(
     tensor(3.)
     """
     kind = dtype_or_default(dtype)
-    return full((), value, dtype=kind, device=device, requires_grad=requires_grad)
+    return full((), value, dtype=kind, device=device, requires_grad=requires_grad, **memory)
 
 
 def tril_indices(
@@ -169,11 +171,17 @@ def new_zeros(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return zeros of a shape, by default in the dtype and on the device of this tensor."""
     target = device or x.device
     return zeros(
-        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
+        *sizes,
+        size=size,
+        dtype=dtype or x.dtype,
+        device=target,
+        requires_grad=requires_grad,
+        **memory,
     )
 
 
@@ -185,11 +193,17 @@ def new_ones(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return ones of a shape, by default in the dtype and on the device of this tensor."""
     target = device or x.device
     return ones(
-        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
+        *sizes,
+        size=size,
+        dtype=dtype or x.dtype,
+        device=target,
+        requires_grad=requires_grad,
+        **memory,
     )
 
 
@@ -201,11 +215,17 @@ def new_empty(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return uninitialised memory, by default in the dtype and on the device of this tensor."""
     target = device or x.device
     return empty(
-        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
+        *sizes,
+        size=size,
+        dtype=dtype or x.dtype,
+        device=target,
+        requires_grad=requires_grad,
+        **memory,
     )
 
 
@@ -218,11 +238,17 @@ def new_full(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a constant tensor, by default in the dtype and on the device of this tensor."""
     target = device or x.device
     return full(
-        size, fill_value, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
+        size,
+        fill_value,
+        dtype=dtype or x.dtype,
+        device=target,
+        requires_grad=requires_grad,
+        **memory,
     )
 
 
@@ -234,8 +260,13 @@ def new_tensor(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return a copy of `data`, by default in the dtype and on the device of this tensor."""
     return tensor(
-        data, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad
+        data,
+        dtype=dtype or x.dtype,
+        device=device or x.device,
+        requires_grad=requires_grad,
+        **memory,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
+    MemoryOptions,
     complex_dtype,
     created,
     dtype_of,
@@ -19,7 +20,7 @@ from chainrule.arguments import (
     plain_number,
 )
 from chainrule.autograd.tensor import Tensor, default_dtype
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["arange", "linspace", "logspace"]
 
@@ -27,13 +28,14 @@ Array = Any
 
 
 def arange(
-    start: float,
+    start: float | None = None,
     end: float | None = None,
     step: float = 1,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return evenly spaced values from `start` up to, without, `end`.
 
@@ -64,7 +66,10 @@ def arange(
     tensor([0.0000, 0.2500, 0.5000, 0.7500])
     """
     if end is None:
-        start, end = 0, start
+        start, end = None, start
+    if end is None:
+        raise ArgumentTypeError("arange() needs an end: arange(end) or arange(start, end)")
+    start = 0 if start is None else start
     if dtype is not None:
         start, end, step = _round_ends((start, end, step), dtype)
     if step == 0:
@@ -76,7 +81,9 @@ def arange(
     except (ValueError, OverflowError):
         raise ArgumentError(f"arange(): unsupported range: {start} -> {end}") from None
     kind = default_dtype() if values.dtype.kind == "f" else np.dtype(np.int64)
-    return leaf(values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad)
+    return leaf(
+        values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad, memory
+    )
 
 
 def linspace(
@@ -87,6 +94,7 @@ def linspace(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return `steps` evenly spaced values from `start` to `end`, both included.
 
@@ -112,7 +120,7 @@ def linspace(
     tensor([-4., -2.,  0.,  2.,  4.])
     """
     first, last = _round_ends((start, end), dtype)
-    return _to_tensor(_evenly_spaced(first, last, steps), dtype, device, requires_grad)
+    return _to_tensor(_evenly_spaced(first, last, steps), dtype, device, requires_grad, memory)
 
 
 def logspace(
@@ -124,6 +132,7 @@ def logspace(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return `steps` powers of `base`, their exponents evenly spaced from `start` to `end`.
 
@@ -151,7 +160,7 @@ def logspace(
     """
     first, last = _round_ends((start, end), dtype)
     return _to_tensor(
-        np.power(base, _evenly_spaced(first, last, steps)), dtype, device, requires_grad
+        np.power(base, _evenly_spaced(first, last, steps)), dtype, device, requires_grad, memory
     )
 
 
@@ -171,8 +180,14 @@ def _evenly_spaced(start: complex, end: complex, steps: int) -> Array:
     return created("linspace", (count,), np.dtype(np.float64), *ends, count)
 
 
-def _to_tensor(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
+def _to_tensor(
+    values: Array,
+    dtype: DTypeLike,
+    device: DeviceLike,
+    requires_grad: bool,
+    memory: MemoryOptions,
+) -> Tensor:
     """Return a tensor of values computed in double precision; of the default dtype of its kind."""
     if dtype is None and values.dtype.kind == "c":
         dtype = complex_dtype()
-    return leaf(values.astype(dtype_or_default(dtype)), device, requires_grad)
+    return leaf(values.astype(dtype_or_default(dtype)), device, requires_grad, memory)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.size import Size
 from chainrule.autograd.tensor import Tensor, default_dtype, set_default_dtype
 from chainrule.creation.data import tensor
 from chainrule.creation.filled import empty
@@ -37,8 +38,9 @@ def new_tensor(title: str, dtype: np.dtype[Any], data: tuple[Any, ...]) -> Tenso
     dtype : dtype
         The dtype of the tensor.
     data : tuple
-        Nothing, for an empty tensor; sizes; or a sequence, an array or a tensor. A tensor that has
-        the dtype already shares its memory, detached.
+        Nothing, for an empty tensor; sizes, or the shape of a tensor; or a sequence, such as a
+        tuple of integers, an array or a tensor. A tensor that has the dtype already shares its
+        memory, detached.
 
     Returns
     -------
@@ -48,25 +50,27 @@ def new_tensor(title: str, dtype: np.dtype[Any], data: tuple[Any, ...]) -> Tenso
     Raises
     ------
     ArgumentError
-        If the arguments are neither sizes nor one sequence of values, or a tuple of integers:
-        shapes are tuples here, so that it may be either.
+        If the arguments are neither sizes nor one sequence of values.
     """
-    if all(isinstance(size, Integral) and not isinstance(size, bool) for size in data):
-        return empty(*map(int, data or (0,)), dtype=dtype)
+    if len(data) == 1 and data[0].__class__ is Size:
+        data = data[0]
+    elif not data:
+        data = (0,)
+    if all(map(_is_size, data)):
+        return empty(*map(int, data), dtype=dtype)
     if len(data) > 1 or isinstance(data[0], str | float | complex):
         raise ArgumentError(
             f"{title}: expected sizes, or one sequence of values, got {data}: say "
             f"tensor({list(data)}, dtype=…) for values"
         )
     (values,) = data
-    if isinstance(values, tuple) and all(isinstance(item, Integral) for item in values):
-        raise ArgumentError(
-            f"{title}: {values} may be a shape or values: say {title}({list(values)}) for a tensor "
-            f"of these values, or empty({values}, dtype=…) for one of this shape"
-        )
     if isinstance(values, Tensor) and values.dtype == dtype:
         return values.detach()
     return tensor(values, dtype=dtype)
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, Integral) and not isinstance(x, bool)
 
 
 def _construct(cls: type[Tensor], *data: Any) -> Tensor:

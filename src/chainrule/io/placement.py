@@ -43,7 +43,7 @@ class Placement:
             raise FormatError(f"cr.load: a tensor of {array.dtype} cannot require grad")
         found = make(move(array, self._device(array, location)), None)
         if parameter:
-            found._parameter = True
+            found._member = "parameter"
         return found.requires_grad_() if requires_grad else found
 
     def _device(self, array: np.ndarray[Any, Any], location: str) -> device:

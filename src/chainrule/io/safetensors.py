@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from chainrule.backend import with_plain_dtype
 from chainrule.errors import ArgumentError, FormatError
 from chainrule.io.files import Source, bytes_of, checksum, write_all
 
@@ -192,7 +193,7 @@ def _values(entry: Entry, array: Array) -> Array:
     if entry.dtype == "BF16":
         return from_bfloat16(array)
     check_bools(entry.name, array)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return with_plain_dtype(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def check_bools(name: str, array: Array) -> None:

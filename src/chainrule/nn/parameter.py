@@ -6,21 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand, tensor_of
-from chainrule.autograd.tensor import Tensor, is_parameter, make
+from chainrule.autograd.tensor import Tensor, make, member_kind
 from chainrule.creation import empty, zeros
 from chainrule.errors import ShapeError
 
-__all__ = ["Parameter", "UninitializedBuffer", "UninitializedParameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-class _ParameterType(type):
+class _MemberType(type):
     """Makes `isinstance(t, Parameter)` ask for the mark: operations know one class, `Tensor`."""
 
+    _kinds: tuple[str, ...]
+
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and is_parameter(instance)
+        return isinstance(instance, Tensor) and member_kind(instance) in cls._kinds
 
 
-class Parameter(Tensor, metaclass=_ParameterType):
+class Parameter(Tensor, metaclass=_MemberType):
     """A leaf tensor that a module registers when it is assigned to an attribute.
 
     Parameters
@@ -45,14 +47,47 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """
 
     __slots__ = ()
+    _kinds = ("parameter",)
 
     def __new__(cls, data: Operand | None = None, requires_grad: bool = True) -> Parameter:
         """Return a marked tensor."""
         values: Any = make((zeros(0) if data is None else tensor_of(data))._array, None)
-        values._parameter = True
+        values._member = "parameter"
         return values.requires_grad_() if requires_grad else values  # type: ignore[no-any-return]
 
     def __init__(self, data: Operand | None = None, requires_grad: bool = True) -> None:
+        pass  # for type checkers
+
+
+class Buffer(Tensor, metaclass=_MemberType):
+    """A tensor that a module registers as a buffer when it is assigned to an attribute.
+
+    Parameters
+    ----------
+    data : Tensor or array, optional
+        The values, whose memory is shared: an empty tensor if left out.
+    persistent : bool, default True
+        Whether it is part of the state dict.
+
+    Examples
+    --------
+    >>> from chainrule import nn, ones
+    >>> net = nn.Module()
+    >>> net.scale = nn.Buffer(ones(2))
+    >>> net.state_dict()
+    OrderedDict({'scale': tensor([1., 1.])})
+    """
+
+    __slots__ = ()
+    _kinds = ("buffer", "transient")
+
+    def __new__(cls, data: Operand | None = None, *, persistent: bool = True) -> Buffer:
+        """Return a marked tensor."""
+        values: Any = make((zeros(0) if data is None else tensor_of(data))._array, None)
+        values._member = "buffer" if persistent else "transient"
+        return values  # type: ignore[no-any-return]
+
+    def __init__(self, data: Operand | None = None, *, persistent: bool = True) -> None:
         pass  # for type checkers
 
 

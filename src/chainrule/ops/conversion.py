@@ -18,8 +18,8 @@ __all__ = ["clone", "astype", "numel", "is_tensor"]
 
 
 @operation()
-def clone(input: Operand) -> Tensor:
-    """Return a copy of `input` that is part of the graph.
+def clone(input: Operand, *, memory_format: Any = None) -> Tensor:
+    """Return a copy of `input` that is part of the graph; PyTorch's `memory_format` has no effect.
 
     Notes
     -----

@@ -648,7 +648,7 @@ class Histogram(NamedTuple):
 @operation()
 def histogram(
     input: Operand,
-    bins: int | Operand,
+    bins: int | Operand = 100,
     *,
     range: tuple[float, float] | None = None,
     weight: Operand | None = None,
@@ -660,7 +660,7 @@ def histogram(
     ----------
     input : Tensor
         Real numbers; elements outside of the range are not counted.
-    bins : int, or Tensor, 1-d
+    bins : int, or Tensor, 1-d, default 100
         Number of bins of equal width, or the bin edges.
     range : pair of numbers, optional
         Lower edge of the first bin and upper edge of the last one. By default the smallest and the

@@ -274,7 +274,7 @@ def logsumexp(
 
 @operation()
 def softmax(
-    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, dtype: DTypeLike = None, *, axis: int | None = None
 ) -> Tensor:
     """Return exp x divided by its sum along a dimension.
 
@@ -309,7 +309,7 @@ def softmax(
 
 @operation()
 def log_softmax(
-    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, dtype: DTypeLike = None, *, axis: int | None = None
 ) -> Tensor:
     """Return the logarithm of `softmax`, accurate where it is tiny; the arguments are the same.
 

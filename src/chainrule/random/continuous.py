@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
+    MemoryOptions,
     Operand,
     Sizes,
     dtype_of,
@@ -71,6 +72,7 @@ def rand(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return numbers drawn uniformly from [0, 1).
 
@@ -102,6 +104,7 @@ def rand(
         uniform_array(lengths_of(sizes, size), dtype_or_default(dtype), rng or generator),
         device,
         requires_grad,
+        memory,
     )
 
 
@@ -113,6 +116,7 @@ def randn(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return numbers drawn from the standard normal distribution.
 
@@ -130,7 +134,7 @@ def randn(
     drawn = normal_array(lengths_of(sizes, size), kind, rng or generator)
     if kind.kind == "c":
         drawn *= np.sqrt(0.5)
-    return leaf(drawn, device, requires_grad)
+    return leaf(drawn, device, requires_grad, memory)
 
 
 def randint(
@@ -143,6 +147,7 @@ def randint(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return integers drawn uniformly from `low`, included, to `high`, excluded.
 
@@ -186,7 +191,7 @@ def randint(
         raise ArgumentError(f"randint expects low < high, but got: {low} >= {high}")
     drawn = draw("integers", rng or generator, low, high, lengths_of((size,)))
     array = drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False)
-    return leaf(array, device, requires_grad)
+    return leaf(array, device, requires_grad, memory)
 
 
 def randperm(
@@ -197,6 +202,7 @@ def randperm(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return the integers from 0 to n - 1 in random order.
 
@@ -222,7 +228,7 @@ def randperm(
     (count,) = lengths_of((n,))
     drawn = draw("permutation", rng or generator, count)
     array = drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False)
-    return leaf(array, device, requires_grad)
+    return leaf(array, device, requires_grad, memory)
 
 
 def normal(
@@ -328,6 +334,7 @@ def rand_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return numbers drawn uniformly from [0, 1), of the shape, dtype and device of `input`.
 
@@ -355,6 +362,7 @@ def rand_like(
         dtype=kind,
         device=device or input.device,
         requires_grad=requires_grad,
+        **memory,
     )
 
 
@@ -366,6 +374,7 @@ def randn_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return standard normal numbers of the shape, dtype and device of `input`; see `rand_like`.
 
@@ -382,4 +391,5 @@ def randn_like(
         dtype=kind,
         device=device or input.device,
         requires_grad=requires_grad,
+        **memory,
     )

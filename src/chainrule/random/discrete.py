@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
+from chainrule.arguments import DeviceLike, DTypeLike, MemoryOptions, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -139,6 +139,7 @@ def randint_like(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return integers drawn uniformly, of the shape, dtype and device of `input`.
 
@@ -165,7 +166,7 @@ def randint_like(
     low, high = (0, low) if high is None else (low or 0, high)
     kind = input.dtype if dtype is None else dtype
     drawn = randint(low, high, input.shape, rng=rng or generator, dtype=kind)
-    return leaf(drawn._array, device or input.device, requires_grad)
+    return leaf(drawn._array, device or input.device, requires_grad, memory)
 
 
 def _float_values(values: Operand, name: str) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from chainrule.arguments import DeviceLike, DTypeLike, dtype_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.node import RemovableHandle
-from chainrule.autograd.tensor import Tensor, is_parameter
+from chainrule.autograd.tensor import Tensor, is_parameter, member_kind
 from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interrupts import call_then
 from chainrule.nn.modules.hooks import GLOBAL_HOOKS, HookDictionaries, Hooks, call_with_hooks
@@ -82,7 +82,7 @@ class Module(Stateful, HookDictionaries):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Tensor):
-            kind = PARAMETER if is_parameter(value) else None
+            kind = member_kind(value)
         else:
             kind = MODULE if isinstance(value, Module) else None
         kinds = self.__dict__.get("_kinds")
