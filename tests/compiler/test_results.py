@@ -167,7 +167,8 @@ def test_containers_in_and_out() -> None:
 def test_numpy_arrays_and_numpys_functions() -> None:
     def function(a: Any, t: Any) -> Any:
         b = np.sin(a) + a.sum() + np.where(a > 0, a, 0).reshape(-1, 1).T
-        return b, t * cr.tensor(a[:1]), np.concatenate([a, a]), np.dot(a, a), a.mean()
+        joined = np.concatenate([a, a]), np.concatenate([a, 2 * a], 0), np.stack([a, a], 1)
+        return b, t * cr.tensor(a[:1]), *joined, np.dot(a, a), a.mean()
 
     compiled = cr.compile(function)
     for value in (1.0, 2.0):

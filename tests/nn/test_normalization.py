@@ -215,3 +215,25 @@ def test_errors(case: str) -> None:
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_an_empty_batch_leaves_the_running_statistics() -> None:
+    for training in (True, False):
+        mean, variance = cr.ones(3), cr.full((3,), 2.0)
+        x = cr.ones(0, 3, 4, requires_grad=True)
+        out = F.batch_norm(x, mean, variance, training=training)
+        out.sum().backward()
+        assert out.shape == (0, 3, 4)
+        assert (mean.tolist(), variance.tolist()) == ([1] * 3, [2] * 3)
+
+
+def test_the_cumulative_average_of_compiled_steps() -> None:
+    layers = [cr.nn.BatchNorm1d(3, momentum=None) for _ in range(2)]
+    compiled = cr.compile(layers[1])
+    for x in RNG.standard_normal((4, 5, 3)).astype("float32"):
+        with cr.no_grad():
+            found, wanted = compiled(cr.tensor(x)), layers[0](cr.tensor(x))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    for own, other in zip(layers[1].buffers(), layers[0].buffers(), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6)
+    assert layers[1].num_batches_tracked == 4

@@ -284,3 +284,24 @@ def test_errors_of_fractional_pooling() -> None:
         F.fractional_max_pool2d(x, 3, 5)
     with pytest.raises(ValueError, match=r"_random_samples of shape \[1, 1, 2\], got \[1, 1, 3\]"):
         F.fractional_max_pool2d(x, 2, 3, _random_samples=np.zeros((1, 1, 3)))
+
+
+def test_samples_of_fractional_pooling_are_a_buffer() -> None:
+    torch = pytest.importorskip("torch")
+    samples = np.random.default_rng(0).random((2, 1, 2))
+    x = np.random.default_rng(1).random((2, 1, 7, 7))
+    ours, theirs = (
+        lib.nn.FractionalMaxPool2d(2, output_size=3, _random_samples=lib.tensor(samples))
+        for lib in (cr, torch)
+    )
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    np.testing.assert_array_equal(ours(cr.tensor(x)), theirs(torch.tensor(x)))
+    ours.load_state_dict({"_random_samples": cr.tensor(1 - samples)})
+    theirs.load_state_dict({"_random_samples": torch.tensor(1 - samples)})
+    np.testing.assert_array_equal(ours(cr.tensor(x)), theirs(torch.tensor(x)))
+
+
+def test_a_nan_in_a_window_of_power_means_is_kept() -> None:
+    x = cr.tensor([[1.0, float("nan"), 2.0, 3.0]])
+    found = F.lp_pool1d(x, 2.0, 2)
+    assert found.isnan().tolist() == [[True, False]]

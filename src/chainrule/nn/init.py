@@ -103,6 +103,10 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     return _fans(tensor, "_calculate_fan_in_and_fan_out")  # code of users calls it
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    return _fan(tensor, mode, "_calculate_correct_fan")  # code of users calls it
+
+
 def _fan(tensor: Tensor, mode: str, name: str) -> int:
     modes = ("fan_in", "fan_out")
     if str(mode).lower() not in modes:

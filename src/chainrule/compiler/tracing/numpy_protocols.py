@@ -40,6 +40,10 @@ _FROM_NAMESPACE = frozenset(
 """Functions of `SymbolNamespace` with the signatures of NumPy's."""
 
 
+_JOINING = (np.concatenate, np.stack)
+"""Functions whose axis is a keyword in programs."""
+
+
 def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Record a ufunc."""
     if any(isinstance(x, Tensor) for x in inputs):
@@ -72,6 +76,8 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
         return getattr(SYMBOL_XP, name)(*args, **kwargs)
     if function in (np.sum, np.mean) and len(args) < 3 and kwargs.keys() <= {"axis", "keepdims"}:
         return getattr(SYMBOL_XP, name)(*args, **kwargs)
+    if function in _JOINING and len(args) == 2:
+        args, kwargs = args[:1], {"axis": args[1], **kwargs}
     return record(f"{module}.{name}", *args, **kwargs)
 
 

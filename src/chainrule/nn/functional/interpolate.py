@@ -23,6 +23,8 @@ from chainrule.primitives import indexing as indexing_primitives
 __all__ = [
     "interpolate",
     "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
     "affine_grid",
     "grid_sample",
 ]
@@ -148,6 +150,24 @@ def upsample(
     tensor([[[1., 1., 3., 3.]]])
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(
+    input: Operand,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Return `interpolate` with the nearest pixels, under its older name."""
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(
+    input: Operand,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Return `interpolate` with ``mode="bilinear", align_corners=True``, under its older name."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def _check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating
 from chainrule.autograd.array_proxy import as_float
+from chainrule.autograd.location import entered
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, is_array, is_known, promoted
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.primitives import elementwise
 from chainrule.primitives import losses as losses_primitives
 
@@ -68,24 +69,42 @@ def check_reduction(name: str, reduction: str) -> None:
 P = ParamSpec("P")
 
 
-def former_reduction(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """Give a loss PyTorch's former arguments of its reduction, `size_average` and `reduce`."""
+def former_reduction(former: str) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
+    """Give a loss PyTorch's former arguments of its reduction, `size_average` and `reduce`.
 
-    @functools.wraps(loss)
-    def reduced(*args: P.args, **kwargs: P.kwargs) -> Tensor:
-        if "size_average" in kwargs or "reduce" in kwargs:
-            mean, reduce = kwargs.pop("size_average", None), kwargs.pop("reduce", None)
-            if mean is not None or reduce is not None:
-                kwargs["reduction"] = reduction_of(mean, reduce)
-        return loss(*args, **kwargs)
+    `former` are the names of the arguments that PyTorch takes by position and the loss doesn't.
+    """
+    names = former.split()
 
-    # Messages of errors name the outermost function of the library: see `location.entered`.
-    reduced.__code__ = reduced.__code__.replace(co_name=loss.__name__)  # type: ignore[attr-defined]
-    return reduced
+    def decorated(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
+        positional = loss.__code__.co_argcount  # type: ignore[attr-defined]
+
+        @functools.wraps(loss)
+        def reduced(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+            given: tuple[Any, ...] = args
+            if len(given) > positional:
+                kwargs.update(zip(names, given[positional:], strict=False))
+                given = (*given[:positional], *given[positional + len(names) :])
+            if "size_average" in kwargs or "reduce" in kwargs:
+                mean, reduce = kwargs.pop("size_average", None), kwargs.pop("reduce", None)
+                if mean is not None or reduce is not None:
+                    kwargs["reduction"] = reduction_of(mean, reduce)
+            return loss(*given, **kwargs)
+
+        # Errors name the outermost function of the library: see `location.entered`.
+        code = reduced.__code__  # type: ignore[attr-defined]
+        reduced.__code__ = code.replace(co_name=loss.__name__)  # type: ignore[attr-defined]
+        return reduced
+
+    return decorated
 
 
 def reduction_of(size_average: Any, reduce: Any) -> str:
     """Return the reduction that PyTorch's former arguments ask for: None is True."""
+    if isinstance(size_average, str):
+        raise ArgumentTypeError(
+            f"{entered()}size_average is a bool: say reduction={size_average!r}, by its name"
+        )
     if reduce is not None and not reduce:
         return "none"
     return "mean" if size_average is None or size_average else "sum"
@@ -128,7 +147,7 @@ def mean_from_sum(total: Tensor, count: Any) -> Tensor:
 # --- losses of regression -------------------------------------------------------------------------
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction weight")
 def mse_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
 ) -> Tensor:
@@ -174,7 +193,7 @@ def mse_loss(
     return reduce_weighted(ops.square(ops.subtract(x, y)), weight, "mse_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction weight")
 def l1_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
 ) -> Tensor:
@@ -194,7 +213,7 @@ def l1_loss(
     return reduce_weighted(ops.abs(ops.subtract(x, y)), weight, "l1_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction beta")
 def smooth_l1_loss(
     input: Operand, target: Operand, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -294,7 +313,7 @@ def huber_loss(
     return reduce_weighted(losses, weight, "huber_loss", reduction, by_weights=False)
 
 
-@former_reduction
+@former_reduction("size_average eps reduce reduction")
 def poisson_nll_loss(
     input: Operand,
     target: Operand,
@@ -438,7 +457,7 @@ def _variances(x: Tensor, var: Operand) -> Tensor:
     )
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction log_target")
 def kl_div(
     input: Operand, target: Operand, *, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:

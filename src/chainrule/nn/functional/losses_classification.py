@@ -45,7 +45,7 @@ __all__ = [
 Array = Any
 
 
-@former_reduction
+@former_reduction("size_average ignore_index reduce reduction label_smoothing")
 def cross_entropy(
     input: Operand,
     target: Operand,
@@ -118,7 +118,7 @@ def cross_entropy(
     return ops.add(ops.multiply(own, 1 - label_smoothing), ops.multiply(even, share))
 
 
-@former_reduction
+@former_reduction("size_average ignore_index reduce reduction")
 def nll_loss(
     input: Operand,
     target: Operand,
@@ -319,7 +319,7 @@ def _cross_entropy_of_probabilities(
 # --- binary cross entropy -------------------------------------------------------------------------
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def binary_cross_entropy(
     input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -381,7 +381,7 @@ def _binary_cross_entropy(x: Tensor, y: Tensor) -> Tensor:
     return losses
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction pos_weight")
 def binary_cross_entropy_with_logits(
     input: Operand,
     target: Operand,

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def hinge_embedding_loss(
     input: Operand, target: Operand, margin: float = 1.0, *, reduction: str = "mean"
 ) -> Tensor:
@@ -76,7 +76,7 @@ def hinge_embedding_loss(
     return reduce_losses(ops.add(near, far), "hinge_embedding_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def margin_ranking_loss(
     input1: Operand,
     input2: Operand,
@@ -133,7 +133,7 @@ def margin_ranking_loss(
     return reduce_losses(losses, "margin_ranking_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def cosine_embedding_loss(
     input1: Operand,
     input2: Operand,
@@ -203,7 +203,7 @@ def cosine_embedding_loss(
     return reduce_losses(losses, "cosine_embedding_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def triplet_margin_loss(
     anchor: Operand,
     positive: Operand,
@@ -326,7 +326,7 @@ def _triplet(
 # --- margin losses of classes ---------------------------------------------------------------------
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def multi_margin_loss(
     input: Operand,
     target: Operand,
@@ -482,7 +482,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     return reduce_losses(ops.divide(ops.sum(excess, (-2, -1)), x.shape[-1]), name, reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def multilabel_soft_margin_loss(
     input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -520,7 +520,7 @@ def multilabel_soft_margin_loss(
     return reduce_losses(ops.mean(terms, -1), "multilabel_soft_margin_loss", reduction)
 
 
-@former_reduction
+@former_reduction("size_average reduce reduction")
 def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
     """Return the mean of log(1 + exp(-target · input)), for targets 1 and -1.
 

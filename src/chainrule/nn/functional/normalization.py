@@ -153,6 +153,8 @@ def batch_norm(
         )
     dims = (0, *range(2, x.ndim))
     out, variance = standardize_with_variance(x, dims, eps)
+    if not size:  # an empty batch has no statistics
+        return affine(out, weight, bias, shape)
     if running_mean is not None:
         _update_running(running_mean, ops.mean(x.detach(), dims), momentum)
     if running_var is not None:

@@ -387,7 +387,7 @@ def _lp_pool(
     # As in PyTorch, windows that extend over the end are scaled up to the full size.
     total = _avg_pool(name, rank, powers, kernel_size, stride, 0, ceil_mode, True, None) * size
     # As by PyTorch's relu, the gradient is 0 where the total is not positive, instead of infinite.
-    some = ops.greater(total, 0)
+    some = ops.logical_not(ops.less_equal(total, 0))  # nan stays nan
     root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
     return without_batch_axis(elementwise.masked.apply(root, some), single)
 

@@ -1,10 +1,9 @@
 """Layers, containers and losses under PyTorch's names, in a module for each subject."""
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from chainrule.missing_names import missing
+from chainrule.missing_names import submodule
 from chainrule.nn.modules.activation import *
 from chainrule.nn.modules.container import *
 from chainrule.nn.modules.conv import *
@@ -46,8 +45,4 @@ if not TYPE_CHECKING:  # as in `ops`
     ]
 
     def __getattr__(name: str) -> Any:
-        """Import a module that only PyTorch has, such as `sparse`: see `former_modules`."""
-        try:
-            return import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError:
-            raise missing(__name__, name) from None
+        return submodule(__name__, name)

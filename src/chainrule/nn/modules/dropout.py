@@ -41,6 +41,9 @@ class _Dropout(FunctionLayer):
         return f"p={values['p']}, inplace={values['inplace']}"
 
 
+_DropoutNd = _Dropout  # PyTorch's name, which code of users asks for
+
+
 class Dropout(_Dropout):
     """Zero each element with probability p, and scale the rest: see `nn.functional.dropout`.
 

@@ -60,6 +60,11 @@ def repeated(value: Any, count: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
+_size_1_t = int | tuple[int]
+_size_2_t = int | tuple[int, int]
+_size_3_t = int | tuple[int, int, int]
+
+
 def _single(value: Any) -> tuple[Any, ...]:
     return repeated(value, 1)  # PyTorch's names, which code of users imports
 
@@ -70,6 +75,14 @@ def _pair(value: Any) -> tuple[Any, ...]:
 
 def _triple(value: Any) -> tuple[Any, ...]:
     return repeated(value, 3)
+
+
+def _quadruple(value: Any) -> tuple[Any, ...]:
+    return repeated(value, 4)
+
+
+def _ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: repeated(value, count)
 
 
 def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:

@@ -170,6 +170,10 @@ class LazyLinear(LazyModuleMixin, Linear):
         self.in_features = self.weight.shape[1]
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The output projection of attention, under PyTorch's name."""
+
+
 class Bilinear(Module):
     """A layer of two inputs: x₁ᵀ A x₂ + b, with a matrix A for each output.
 

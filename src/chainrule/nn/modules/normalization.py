@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
 from chainrule.creation import empty, full_like, ones, zeros
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
@@ -175,7 +176,8 @@ class _BatchNorm(_ChannelNorm):
         if training and count is not None:
             count.add_(1)
             if momentum is None:
-                momentum = 1.0 / float(count)
+                known = is_known(count._array)  # not while a function is compiled
+                momentum = 1.0 / (float(count) if known else count.to(mean.dtype))
         own = training or mean is None
         if training and not values["track_running_stats"]:
             mean = var = None

@@ -255,6 +255,7 @@ class _FractionalMaxPool(FunctionLayer):
         output_sizes(type(self).__name__, (2,) * self._rank, size, ratio)  # checks them
         values["output_size"] = None if size is None else repeated(size, self._rank)
         values["output_ratio"] = None if ratio is None else repeated(ratio, self._rank)
+        self._buffers["_random_samples"] = values["_random_samples"]
 
     def extra_repr(self) -> str:
         """Return nothing, as in PyTorch."""

@@ -15,7 +15,7 @@ from chainrule.nn import functional as F
 from chainrule.nn import init
 from chainrule.nn.modules.container import ModuleList
 from chainrule.nn.modules.dropout import Dropout
-from chainrule.nn.modules.linear import Linear
+from chainrule.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
 from chainrule.nn.modules.module import Module
 from chainrule.nn.modules.normalization import LayerNorm
 from chainrule.nn.parameter import Parameter
@@ -29,10 +29,6 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
 ]
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """The output projection of attention, under PyTorch's name."""
 
 
 class MultiheadAttention(Module):
@@ -429,8 +425,6 @@ class _Stack(Module):
         self.layers = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.norm = norm
-        if norm is None:
-            self._modules["norm"] = None
 
     def _through(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         for layer in self.layers:
