@@ -1,4 +1,4 @@
-"""PyTorch's names for what `load` may execute: nothing is executed here."""
+"""PyTorch's names for the classes that files may name: `load` makes objects of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule.io import load as load
 from chainrule.io import save as save
+from chainrule.io.objects import SAFE_GLOBALS
 
 __all__ = [
     "add_safe_globals",
@@ -17,26 +18,24 @@ __all__ = [
     "save",
 ]
 
-_listed: list[Any] = []
-
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """List classes, as scripts do that load objects of them: `load` reads none."""
-    _listed.extend(each for each in safe_globals if each not in _listed)
+    """List classes and functions that `load` may use, whatever file of `save` names them."""
+    SAFE_GLOBALS.extend(each for each in safe_globals if each not in SAFE_GLOBALS)
 
 
 def get_safe_globals() -> list[Any]:
     """Return the listed classes."""
-    return list(_listed)
+    return list(SAFE_GLOBALS)
 
 
 def clear_safe_globals() -> None:
     """Forget the listed classes."""
-    _listed.clear()
+    SAFE_GLOBALS.clear()
 
 
 class safe_globals(contextlib.ContextDecorator):
-    """A context manager that lists classes: `load` executes nothing, in it as elsewhere.
+    """A context manager that lists classes and functions for `load`.
 
     Examples
     --------
@@ -55,4 +54,4 @@ class safe_globals(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *details: object) -> None:
-        _listed[:] = self.before
+        SAFE_GLOBALS[:] = self.before

@@ -19,8 +19,15 @@ __all__ = ["load", "save"]
 _VERSION = "1"
 
 
-def save(obj: Any, f: FileLike) -> None:
-    """Save a tree of tensors, arrays, numbers and strings, such as a state dict.
+def save(
+    obj: Any,
+    f: FileLike,
+    *,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
+    """Save a tree of tensors, arrays, numbers and strings, such as a state dict, or a module.
 
     Parameters
     ----------
@@ -29,15 +36,21 @@ def save(obj: Any, f: FileLike) -> None:
         devices. All come back from `load` as they were: with their types, dtypes, ``requires_grad``
         and device. Gradients are not saved. What is in the tree more than once, or shares all its
         memory, is in the file once, and shared again when loaded.
+
+        Modules, and other objects with attributes, are saved as the name of their class and their
+        attributes: the class isn't in the file. A state dict is the better choice, which doesn't
+        depend on names and attributes that change.
     f : str, PathLike or binary file object
         The file. A path is replaced when the new contents are on the disk: an error, an interrupt
         or a power failure before leaves the former file as it was.
+    pickle_module, pickle_protocol, _use_new_zipfile_serialization
+        For PyTorch's scripts: without effect.
 
     Raises
     ------
     TypeError
-        If the tree contains something else: a module, an optimiser, a function. Save
-        ``model.state_dict()`` rather than ``model``.
+        If the tree contains something else: an optimiser, a lambda, an object of a class without a
+        name in its module.
     ArgumentError
         If a container contains itself, or more than 100 are in each other.
 
@@ -87,7 +100,15 @@ def save(obj: Any, f: FileLike) -> None:
         safetensors.write(file, encoder.arrays, metadata)
 
 
-def load(f: FileLike, map_location: MapLocation = None, weights_only: bool = True) -> Any:
+def load(
+    f: FileLike,
+    map_location: MapLocation = None,
+    weights_only: bool | None = True,
+    *,
+    pickle_module: Any = None,
+    mmap: bool | None = None,
+    encoding: str = "utf-8",
+) -> Any:
     """Load what `save` saved, a file of PyTorch, or any safetensors file.
 
     Parameters
@@ -101,7 +122,12 @@ def load(f: FileLike, map_location: MapLocation = None, weights_only: bool = Tru
         ``{"cuda:0": "cpu"}``; or a function of a tensor on the CPU and the name of its device, that
         returns the tensor where it shall be or None. Without, tensors return to their devices.
     weights_only : bool, default True
-        For PyTorch's scripts: without effect. Code in a file is never executed.
+        Of objects that `save` saved: True makes modules of classes that the program has imported,
+        and objects of the classes in `serialization.add_safe_globals`. False, for files that you
+        trust, imports the classes and functions that the file names. Code in a file is never
+        executed.
+    pickle_module, mmap, encoding
+        For PyTorch's scripts: without effect.
 
     Returns
     -------
@@ -113,7 +139,8 @@ def load(f: FileLike, map_location: MapLocation = None, weights_only: bool = Tru
     ------
     FormatError
         If the file is damaged, in its numbers too where it has checksums; of another format; or
-        contains objects other than tensors, numbers, strings and containers.
+        contains objects other than tensors, numbers, strings and containers, and no module of
+        `save`.
     DeviceError
         If a tensor was saved on a device that this machine lacks: give `map_location`.
 
@@ -137,6 +164,7 @@ def load(f: FileLike, map_location: MapLocation = None, weights_only: bool = Tru
     {'weight': tensor([1., 1.]), 'names': ('a', 'b')}
     """
     placement = Placement(map_location)
+    trusted = weights_only is not None and not weights_only
     with opened(f) as source:
         start = source.read(min(pytorch.HEAD, source.size))
         source.seek(0)
@@ -146,13 +174,13 @@ def load(f: FileLike, map_location: MapLocation = None, weights_only: bool = Tru
             if pytorch.looks_like_legacy(start):
                 return pytorch.read_legacy(source, placement)
             if safetensors.looks_like_safetensors(start):
-                return _read_safetensors(source, placement)
+                return _read_safetensors(source, placement, trusted)
         except RecursionError:
             raise FormatError("cr.load: the file has too many containers in each other") from None
     raise FormatError(_unknown(start))
 
 
-def _read_safetensors(source: Source, placement: Placement) -> Any:
+def _read_safetensors(source: Source, placement: Placement, trusted: bool) -> Any:
     arrays, records, metadata = safetensors.read(source)
     if "..r" in metadata:
         return _of_r(arrays, metadata["..r"], placement)
@@ -180,7 +208,7 @@ def _read_safetensors(source: Source, placement: Placement) -> Any:
                 f"cr.load: the file is damaged: {name!r} is not what was saved (dtype, shape and "
                 f"checksum {records.get(name)}, saved {saved.get(name)})"
             )
-    return Decoder(arrays, placement).decode(tree)
+    return Decoder(arrays, placement, trusted).decode(tree)
 
 
 def _signed(text: str) -> str:

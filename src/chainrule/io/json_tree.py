@@ -2,17 +2,21 @@
 
 None, booleans, numbers, strings and lists stand for themselves. All else is an object whose first
 name says what it is: ``{"tuple": [1, 2]}``, ``{"dict": [["lr", 0.1]]}``, ``{"tensor": "weight"}``.
+Modules are ``{"object": ["module", "Class"], "number": 0, "state": ...}``, and ``{"same": 0}``
+where they occur again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.size import Size
 from chainrule.autograd.tensor import Tensor, is_parameter
 from chainrule.backend import CPU, device, device_of, move
 from chainrule.errors import (
@@ -22,6 +26,7 @@ from chainrule.errors import (
     DeviceError,
     FormatError,
 )
+from chainrule.io import objects
 from chainrule.io.placement import Placement
 from chainrule.io.safetensors import NAMES
 
@@ -47,6 +52,7 @@ class Encoder:
         self.arrays: dict[str, Array] = {}
         self._names: dict[Any, tuple[str, Array]] = {}  # by memory; the arrays keep it theirs
         self._inside: set[int] = set()  # ids of the containers around the present object
+        self._objects: dict[int, tuple[int, Any]] = {}  # by id; the objects keep it theirs
 
     def encode(self, x: Any, path: Path = ()) -> Any:
         """Return the JSON value of an object, or raise a TypeError that says where it is."""
@@ -63,10 +69,21 @@ class Encoder:
         if type(x) in _ENCODERS:
             return _ENCODERS[type(x)](x, path)
         if type(x) in _CONTAINERS:
-            return self._container(x, path)
+            with self._entered(x, path):
+                return self._container(x, path)
+        if id(x) in self._objects:
+            return {"same": self._objects[id(x)][0]}
+        parts = objects.parts_of(x)
+        if parts is not None:
+            with self._entered(x, path):
+                return self._object(x, parts, path)
+        if objects.is_function(x) and (name := objects.name_of(x)):
+            return {"global": name}
         raise ArgumentTypeError(_refusal(x, path))
 
-    def _container(self, x: Any, path: Path) -> Any:
+    @contextmanager
+    def _entered(self, x: Any, path: Path) -> Iterator[None]:
+        """Remember a container while its parts are encoded."""
         if id(x) in self._inside:
             raise ArgumentError(f"cr.save: {_at(path)} contains itself, which a file cannot")
         if len(self._inside) >= _MAX_DEPTH:
@@ -75,13 +92,29 @@ class Encoder:
             )
         self._inside.add(id(x))
         try:
-            name = type(x).__name__
-            if isinstance(x, dict):
-                return {name: [self._item(key, value, path) for key, value in x.items()]}
-            parts = [self.encode(part, (*path, str(i))) for i, part in enumerate(x)]
+            yield
         finally:
             self._inside.discard(id(x))
+
+    def _container(self, x: Any, path: Path) -> Any:
+        name = "tuple" if type(x) is Size else type(x).__name__
+        if isinstance(x, dict):
+            return {name: [self._item(key, value, path) for key, value in x.items()]}
+        parts = [self.encode(part, (*path, str(i))) for i, part in enumerate(x)]
         return parts if name == "list" else {name: parts}
+
+    def _object(self, x: Any, parts: objects.Parts, path: Path) -> Any:
+        number = len(self._objects)
+        self._objects[id(x)] = number, x
+        found = {
+            "object": objects.name_of(parts.type),
+            "number": number,
+            "args": [self.encode(part, path) for part in parts.args],
+            "state": self.encode(parts.state, path),
+            "items": [self.encode(part, (*path, str(i))) for i, part in enumerate(parts.items)],
+            "pairs": [self._item(key, value, path) for key, value in parts.pairs],
+        }
+        return {key: value for key, value in found.items() if value not in ([], None)}
 
     def _item(self, key: Any, value: Any, path: Path) -> list[Any]:
         inner = (*path, str(key))
@@ -152,7 +185,7 @@ _ENCODERS: dict[type, Callable[[Any, Path], Any]] = {
     bytearray: lambda x, _: {"bytearray": x.hex()},
     device: lambda x, _: {"device": str(x)},
 }
-_CONTAINERS = (list, tuple, dict, OrderedDict, Counter, set, frozenset)
+_CONTAINERS = (list, tuple, Size, dict, OrderedDict, Counter, set, frozenset)
 
 
 def _at(path: Path) -> str:
@@ -163,6 +196,11 @@ def _refusal(x: Any, path: Path) -> str:
     """Return the message for an object that no file can contain."""
     if hasattr(x, "state_dict"):
         mend = "save its state, .state_dict(), make the object anew and load with load_state_dict()"
+    elif objects.is_function(x):
+        mend = (
+            "its module has no such name, as for a lambda or what a function defines. Of a module "
+            "that has it as an attribute, save .state_dict()"
+        )
     elif hasattr(x, "get_state"):
         mend = "save its state, .get_state(), and go on with set_state()"
     elif isinstance(x, dict):
@@ -185,9 +223,11 @@ def _refusal(x: Any, path: Path) -> str:
 class Decoder:
     """The conversion of JSON values to the tree that they describe."""
 
-    def __init__(self, arrays: dict[str, Array], placement: Placement) -> None:
+    def __init__(self, arrays: dict[str, Array], placement: Placement, trusted: bool) -> None:
         self._arrays = arrays
         self._placement = placement
+        self._trusted = trusted
+        self._objects: dict[int, Any] = {}  # by number
         self._made: dict[Any, Any] = {}  # tensors and arrays that occurred, by their description
         self._depth = 0
 
@@ -214,7 +254,7 @@ class Decoder:
             )
         try:
             return _DECODERS[kind](self, x[kind], x)
-        except (TypeError, ValueError, KeyError, OverflowError) as error:
+        except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
             if isinstance(error, FormatError | DeviceError) and kind != "device":
                 raise
             raise FormatError(f"cr.load: the tree has a wrong {kind}: {error}") from None
@@ -256,6 +296,23 @@ class Decoder:
             raise ValueError("a key occurs twice")
         return found
 
+    def name(self, x: Any, _: Any) -> Any:
+        """Return a function or class."""
+        module, name = x
+        return objects.find(module, name, self._trusted)
+
+    def object(self, name: Any, x: dict[str, Any]) -> Any:
+        """Return a module or another object."""
+        made = objects.empty(self.name(name, x), self.parts(x.get("args", [])), self._trusted)
+        self._objects[int(x["number"])] = made  # its parts may contain it
+        objects.fill(
+            made,
+            self.decode(x.get("state")),
+            self.parts(x.get("items", [])),
+            self.pairs(x.get("pairs", [])),
+        )
+        return made
+
     def scalar(self, name: str, x: dict[str, Any]) -> np.generic:
         """Return a NumPy scalar."""
         value = self.decode(x["value"])
@@ -276,6 +333,9 @@ def _complex(real: float, imag: float) -> complex:
 
 _DECODERS: dict[str, Callable[[Decoder, Any, dict[str, Any]], Any]] = {
     "tensor": Decoder.tensor,
+    "object": Decoder.object,
+    "same": lambda d, x, __: d._objects[x],
+    "global": Decoder.name,
     "array": Decoder.array,
     "scalar": Decoder.scalar,
     "int": lambda _, x, __: int(x, 16),
