@@ -147,8 +147,7 @@ SMALL = {
     **dict.fromkeys(
         [
             *("chainrule.backends.cuda", "chainrule.backends.cudnn", "chainrule.backends.mps"),
-            *("chainrule.cuda.amp", "chainrule.nn.parallel"),
-            "chainrule.nn.utils.init",
+            *("chainrule.cuda.amp", "chainrule.nn.utils.init"),
         ],
         "scripts import it by PyTorch's name",
     ),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +66,29 @@ def test_tensor_of_a_tensor_shares_its_memory_outside_the_graph() -> None:
     assert y.data_ptr() == x.data_ptr()
 
 
-@pytest.mark.parametrize("data", [((2, 3),), (1.5, 2), (3.0,), ("a",)])
+def test_a_size_is_a_shape_and_a_tuple_is_values() -> None:
+    x = cr.ones(2, 3)
+    for shape in (x.shape, x.size()):
+        assert cr.Tensor(shape).shape == (2, 3)
+        assert cr.LongTensor(shape).shape == (2, 3)
+    assert cr.Tensor((2, 3)).tolist() == [2.0, 3.0]
+    assert cr.Tensor((True, False)).tolist() == [1.0, 0.0]
+    assert cr.Tensor(cr.Size([4])).shape == (4,)
+
+
+def test_a_size_is_a_tuple_that_counts() -> None:
+    size = cr.ones(2, 3).shape
+    assert size.numel() == 6
+    assert cr.ones(()).shape.numel() == 1
+    assert (isinstance(size, tuple), size, size[1:]) == (True, (2, 3), (3,))
+    assert isinstance((2, 3), cr.Size)
+    assert not isinstance([2, 3], cr.Size)
+    for copied in (copy.deepcopy(size), pickle.loads(pickle.dumps(size))):
+        assert (type(copied), copied) == (cr.Size, (2, 3))
+    assert cr.tree.leaves({"a": size}) == [2, 3]
+
+
+@pytest.mark.parametrize("data", [(1.5, 2), (3.0,), ("a",)])
 def test_tensor_refuses_what_may_be_a_shape_or_values(data: tuple) -> None:
     with pytest.raises(cr.ArgumentError, match=r"^Tensor: .* say "):
         cr.Tensor(*data)
@@ -109,7 +135,8 @@ def test_without_a_gpu_there_is_nothing_to_wait_for() -> None:
     [
         *("accelerator", "amp", "backends.cuda", "backends.cudnn", "backends.mps", "cuda.amp"),
         *("distributed", "jit", "multiprocessing", "nn.parallel", "nn.modules.batchnorm"),
-        *("nn.modules.sparse", "onnx"),
+        *("nn.modules.sparse", "onnx", "hub", "utils.model_zoo", "utils.dlpack", "utils.hooks"),
+        *("nn.common_types", "distributions.utils", "autograd.function"),
     ],
 )
 def test_modules_of_pytorch_are_imported(name: str) -> None:
@@ -134,6 +161,16 @@ def test_modules_of_pytorch_are_imported(name: str) -> None:
         "from torch.random import fork_rng, manual_seed",
         "from torch.utils.data._utils.collate import default_collate",
         "import torch.nn.utils.prune as prune",
+        "import torch.utils.model_zoo as model_zoo",
+        "import torch.multiprocessing as mp; mp.spawn",
+        "from torch.distributions.utils import broadcast_all, logits_to_probs, lazy_property",
+        "from torch.nn.common_types import _size_1_t, _size_2_t, _size_3_t",
+        "from torch.nn.init import _calculate_correct_fan",
+        "from torch.nn.modules.dropout import _DropoutNd",
+        "from torch.nn.modules.linear import NonDynamicallyQuantizableLinear",
+        "from torch.nn.modules.utils import _ntuple, _quadruple",
+        "from torch.nn.parallel import DistributedDataParallel, data_parallel",
+        "from torch.utils.hooks import RemovableHandle",
     ],
 )
 def test_lines_of_scripts_that_import(line: str) -> None:
@@ -168,6 +205,51 @@ def test_unknown_names_of_layers_raise() -> None:
         nn.modules.typo  # noqa: B018
 
 
+def test_nothing_is_downloaded() -> None:
+    with pytest.raises(cr.ArgumentError, match=r"fetch https://a/b\.pth .*load_state_dict"):
+        cr.hub.load_state_dict_from_url("https://a/b.pth", progress=True)
+    with pytest.raises(AttributeError, match=r"copy the model's code"):
+        cr.hub.load  # noqa: B018 - its absence is the point
+
+
+def test_capsules_are_taken_back() -> None:
+    x = cr.ones(3)
+    y = cr.utils.dlpack.from_dlpack(cr.utils.dlpack.to_dlpack(x))
+    assert y.data_ptr() == x.data_ptr()
+    torch = pytest.importorskip("torch")
+    assert torch.utils.dlpack.from_dlpack(cr.to_dlpack(x)).data_ptr() == x.data_ptr()
+    assert cr.from_dlpack(torch.utils.dlpack.to_dlpack(torch.arange(3))).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_probabilities_and_logits_follow_pytorch(is_binary: bool) -> None:
+    torch = pytest.importorskip("torch")
+    from chainrule.distributions import utils
+
+    for name in ("logits_to_probs", "probs_to_logits"):
+        p = [[0.25, 0.75], [0.0, 1.0]]
+        found = getattr(utils, name)(cr.tensor(p), is_binary)
+        wanted = getattr(torch.distributions.utils, name)(torch.tensor(p), is_binary)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def _report(rank: int, folder: str, fails: bool) -> None:
+    if fails and rank == 1:
+        raise SystemExit(3)
+    Path(folder, str(rank)).touch()
+
+
+def test_spawn_calls_a_function_in_processes(tmp_path: Path) -> None:
+    spawn = partial(cr.multiprocessing.spawn, start_method="fork")
+    assert spawn(_report, (str(tmp_path), False), nprocs=2) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+    with pytest.raises(RuntimeError, match="process 1 terminated with exit code 3"):
+        spawn(_report, (str(tmp_path), True), nprocs=2)
+    (process,) = spawn(_report, (str(tmp_path), False), nprocs=1, join=False)
+    process.join()
+    assert process.exitcode == 0
+
+
 def test_settings_of_backends_can_be_set() -> None:
     cr.backends.cudnn.benchmark = True
     cr.backends.cuda.matmul.allow_tf32 = True
@@ -193,6 +275,10 @@ def test_data_parallel_calls_its_module() -> None:
     x = cr.ones(3, 2)
     assert parallel(x).tolist() == net(x).tolist()
     assert [*parallel.state_dict()] == ["module.weight", "module.bias"]
+    for inputs in (x, (x,)):
+        assert nn.parallel.data_parallel(net, inputs, [0, 1]).tolist() == net(x).tolist()
+    with pytest.raises(TypeError, match="input"):
+        nn.parallel.data_parallel(net, None)
 
 
 # --- mixed precision ------------------------------------------------------------------------------
@@ -293,6 +379,39 @@ def test_former_arguments_of_losses(name: str, reduce, size_average) -> None:
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
 
 
+CLASSES = [[0.5, 0.25, 0.25], [-0.5, 1.0, 0.5]], [2, 0]
+BY_POSITION = {  # the tensors, and the arguments of PyTorch by position
+    "cross_entropy": (*CLASSES, [(None, None, 2), (None, False, -100, None, "none", 0.1)]),
+    "nll_loss": (*CLASSES, [(None, None, 2), (None, None, -100, None, "sum")]),
+    "mse_loss": ([0.25, 2.0], [1.0, 0.5], [(False,), (None, None, "none"), (None, False)]),
+    "smooth_l1_loss": ([0.25, 2.0], [1.0, 0.5], [(None, None, "sum", 0.5)]),
+    "kl_div": ([-0.25, -2.0], [1.0, 0.5], [(None, None, "sum", True), (False,)]),
+    "poisson_nll_loss": ([0.25, 2.0], [1.0, 0.5], [(False, True, False, 1e-3, None, "none")]),
+    "binary_cross_entropy": ([0.25, 0.5], [1.0, 0.5], [(None, False), (None, None, None, "none")]),
+    "binary_cross_entropy_with_logits": ([0.2, 2.0], [1.0, 0.5], [(None, None, None, "sum")]),
+    "hinge_embedding_loss": ([0.25, 2.0], [1.0, -1.0], [(0.5, False), (0.5, None, None, "none")]),
+    "soft_margin_loss": ([0.25, 2.0], [1.0, -1.0], [(False,), (None, None, "none")]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_former_arguments_of_losses_by_position(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, y, calls = BY_POSITION[name]
+    for former in calls:
+        found = getattr(nn.functional, name)(cr.tensor(x), cr.tensor(y), *former)
+        wanted = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(y), *former)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_a_reduction_in_the_place_of_size_average_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"size_average is a bool: say reduction='sum'"):
+        nn.functional.mse_loss(cr.ones(2), cr.ones(2), "sum")
+    with pytest.raises(TypeError, match="positional"):
+        nn.functional.soft_margin_loss(cr.ones(2), cr.ones(2), None, None, "sum", 1.0)
+
+
 def test_a_loss_warns_of_broadcasting_where_it_is_called() -> None:
     for loss in (nn.functional.mse_loss, nn.functional.huber_loss):
         with pytest.warns(UserWarning, match="different") as warned:
@@ -334,6 +453,33 @@ def test_a_choice_among_dimensions_warns() -> None:
     with pytest.warns(UserWarning, match="^softmax: .* say dim=") as warned:
         nn.functional.softmax(cr.ones(2, 2))
     assert warned[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_spellings_of_arguments() -> None:
+    torch = pytest.importorskip("torch")
+    data = np.random.default_rng(0).standard_normal((1, 2, 3, 3))
+
+    def results(lib) -> list:
+        x = lib.tensor(data)
+        layouts = (lib.contiguous_format, lib.channels_last)
+        last = lib.tensor(data.transpose(0, 2, 3, 1).copy()).permute(0, 3, 1, 2)
+        return [
+            lib.softmax(x, 1, lib.float32),
+            x.log_softmax(-1, lib.float32),
+            lib.histogram(x.float())[0],
+            x.clone(memory_format=lib.preserve_format),
+            lib.nn.functional.upsample_nearest(x, scale_factor=2),
+            lib.nn.functional.upsample_bilinear(x, 5),
+            lib.tensor(
+                [each.is_contiguous(memory_format=f) for each in (x, last) for f in layouts]
+            ),
+            lib.tensor(lib.device(type="cpu") == lib.device("cpu")),
+        ]
+
+    for found, wanted in zip(results(cr), results(torch), strict=True):
+        assert f"torch.{found.dtype}" == str(wanted.dtype)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
 
 
 def test_new_takes_the_dtype() -> None:

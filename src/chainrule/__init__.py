@@ -32,6 +32,7 @@ from chainrule.autograd.modes import no_grad as no_grad
 from chainrule.autograd.modes import saved_tensors_hooks as saved_tensors_hooks
 from chainrule.autograd.modes import set_detect_anomaly as set_detect_anomaly
 from chainrule.autograd.modes import set_grad_enabled as set_grad_enabled
+from chainrule.autograd.size import Size as Size
 from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype as _default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
@@ -51,15 +52,15 @@ _LATER = {
     for module, names in {
         __name__: """
             accelerator amp array_api backends checks cuda distributed
-            distributions fft func io jit linalg
+            distributions fft func hub io jit linalg
             multiprocessing nn numpy onnx optim plotting scipy serialization signal sparse special
             testing transforms tree utils""",
-        "chainrule.amp": "autocast",
+        "chainrule.amp": "autocast GradScaler",
         "chainrule.arguments": "bfloat16",
         "chainrule.backends": """
             are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision
             set_default_device set_float32_matmul_precision use_deterministic_algorithms
-            strided sparse_coo sparse_csr
+            layout memory_format strided sparse_coo sparse_csr version
             channels_last channels_last_3d contiguous_format preserve_format
             """,
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
@@ -117,7 +118,6 @@ get_default_dtype = _default_dtype
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
-Size = tuple  # of PyTorch: shapes are tuples here
 
 # NumPy's dtypes, under NumPy's and PyTorch's names.
 dtype = _np.dtype

@@ -22,6 +22,7 @@ from chainrule import distributions as distributions
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
+from chainrule import hub as hub
 from chainrule import io as io
 from chainrule import jit as jit
 from chainrule import linalg as linalg
@@ -42,6 +43,7 @@ from chainrule import testing as testing
 from chainrule import transforms as transforms
 from chainrule import tree as tree
 from chainrule import utils as utils
+from chainrule.amp import GradScaler as GradScaler
 from chainrule.amp import autocast as autocast
 from chainrule.approximation import taylor as taylor
 from chainrule.arguments import bfloat16 as bfloat16
@@ -59,6 +61,7 @@ from chainrule.autograd.modes import no_grad as no_grad
 from chainrule.autograd.modes import saved_tensors_hooks as saved_tensors_hooks
 from chainrule.autograd.modes import set_detect_anomaly as set_detect_anomaly
 from chainrule.autograd.modes import set_grad_enabled as set_grad_enabled
+from chainrule.autograd.size import Size as Size
 from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
@@ -71,6 +74,8 @@ from chainrule.backends import channels_last_3d as channels_last_3d
 from chainrule.backends import contiguous_format as contiguous_format
 from chainrule.backends import get_default_device as get_default_device
 from chainrule.backends import get_float32_matmul_precision as get_float32_matmul_precision
+from chainrule.backends import layout as layout
+from chainrule.backends import memory_format as memory_format
 from chainrule.backends import preserve_format as preserve_format
 from chainrule.backends import set_default_device as set_default_device
 from chainrule.backends import set_float32_matmul_precision as set_float32_matmul_precision
@@ -78,6 +83,7 @@ from chainrule.backends import sparse_coo as sparse_coo
 from chainrule.backends import sparse_csr as sparse_csr
 from chainrule.backends import strided as strided
 from chainrule.backends import use_deterministic_algorithms as use_deterministic_algorithms
+from chainrule.backends import version as version
 from chainrule.checks.gradcheck import gradcheck as gradcheck
 from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
 from chainrule.checks.report import GradcheckError as GradcheckError
@@ -507,6 +513,7 @@ from chainrule.ops.products import tensordot as tensordot
 from chainrule.ops.products import vdot as vdot
 from chainrule.ops.products import vecdot as vecdot
 from chainrule.ops.protocols import from_dlpack as from_dlpack
+from chainrule.ops.protocols import to_dlpack as to_dlpack
 from chainrule.ops.reductions import all as all
 from chainrule.ops.reductions import amax as amax
 from chainrule.ops.reductions import amin as amin
@@ -649,7 +656,6 @@ from chainrule.visualization.layer_summary import summary as summary
 from chainrule.visualization.memory_report import saved_report as saved_report
 
 __version__: str
-Size = builtins.tuple[builtins.int, ...]
 bool: np.dtype[np.bool]
 cdouble: np.dtype[np.complex128]
 cfloat: np.dtype[np.complex64]

@@ -23,7 +23,7 @@ _FORMER_MODULES = {
         # PyTorch's modules of layers.
         "nn.modules.embedding": "nn.modules.sparse",
         "nn.modules.normalization": "nn.modules.batchnorm nn.modules.instancenorm",
-        "nn.modules.layer": "nn.modules.utils",
+        "nn.modules.layer": "nn.modules.utils nn.common_types",
         "nn.modules.loss": "nn.modules.adaptive",
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
@@ -35,6 +35,9 @@ _FORMER_MODULES = {
             optim.nadam optim.radam optim.rmsprop optim.rprop""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
+        "hub": "utils.model_zoo",
+        "ops.protocols": "utils.dlpack",
+        "autograd.node": "utils.hooks",
         "nn.functional.attention": "nn.attention",
         # PyTorch's modules that are named like a function of theirs, and are called like it here.
         "nn.utils.norm_hooks": "nn.utils.spectral_norm nn.utils.weight_norm",
@@ -110,7 +113,14 @@ class FormerModuleFinder:
     def create_module(self, spec: Any) -> Any:
         module: Any = _Module(spec.name)
         today = _FORMER_MODULES[spec.name]
-        module.__getattr__ = lambda name: getattr(import_module(today), name)
+
+        def find(name: str) -> Any:
+            inner = f"{spec.name}.{name}"
+            if inner in _FORMER_MODULES:
+                return import_module(inner)
+            return getattr(import_module(today), name)
+
+        module.__getattr__ = find
         return module
 
     def exec_module(self, module: Any) -> None:

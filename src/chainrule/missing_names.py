@@ -36,26 +36,18 @@ _INSTEAD = {
         "the CPU, and move it with .cuda()",
     },
     "chainrule.distributed": {
-        "init_process_group new_group get_rank get_world_size": "say comm = "
-        "cr.distributed.world(), which has comm.rank and comm.size; start by mpiexec -n 4 python "
-        "-m mpi4py program.py",
-        "all_reduce": "say x = cr.distributed.world().allreduce(x)",
-        "broadcast": "say x = cr.distributed.world().bcast(x)",
-        "all_gather": "say x = cr.distributed.world().allgather(x)",
-        "reduce reduce_scatter gather scatter send recv barrier": "it is a method of "
-        "cr.distributed.world()",
+        "new_group": "say cr.distributed.world().split(color)",
+        "reduce_scatter gather scatter send recv": "it is a method of cr.distributed.world()",
         "all_to_all": "say x = cr.distributed.world().alltoall(x)",
-        "destroy_process_group": "there is nothing to close",
+    },
+    "chainrule.hub": {
+        "load": "nothing is downloaded: copy the model's code, and load its weights with cr.load",
     },
     "chainrule.jit": {
         "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",
     },
     "chainrule.onnx": {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
-    },
-    "chainrule.nn.parallel": {
-        "DistributedDataParallel": "average the gradients, by p.grad = comm.allreduce(p.grad, "
-        "'mean') for each parameter p: comm is cr.distributed.world()",
     },
     "chainrule.optim": {
         "SparseAdam": "gradients are dense: say optim.Adam",
@@ -231,6 +223,14 @@ def missing(module: str, name: str) -> AttributeError:
         if not mend or mend is _NO_COUNTERPART:
             mend = _elsewhere(module, name) or _close(module, name) or mend
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
+
+
+def submodule(package: str, name: str) -> Any:
+    """Return a module that only PyTorch has (see `former_modules`), or raise `missing`."""
+    try:
+        return import_module(f"{package}.{name}")
+    except ModuleNotFoundError:
+        raise missing(package, name) from None
 
 
 _HOMES = ("autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")

@@ -613,9 +613,8 @@ def test_the_number_of_ranks_is_positive() -> None:
 
 
 def test_names_of_pytorch_lead_here() -> None:
-    assert not cr.distributed.is_available()
-    with pytest.raises(AttributeError, match=r"say x = cr.distributed.world\(\).allreduce\(x\)"):
-        cr.distributed.all_reduce  # noqa: B018 - its absence is the point
+    with pytest.raises(AttributeError, match=r"it is a method of cr\.distributed\.world\(\)"):
+        cr.distributed.scatter  # noqa: B018 - its absence is the point
 
 
 # --- processes of MPI -----------------------------------------------------------------------------
@@ -636,6 +635,37 @@ def test_mpi_gives_what_threads_give() -> None:
     ).stdout
     assert output.splitlines() == threads.splitlines()
     assert output.count("\n") > 20
+
+
+@pytest.mark.skipif(
+    MPIEXEC is None or importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py and mpiexec"
+)
+def test_processes_train_as_one_does_on_all_data() -> None:
+    script = [sys.executable, str(Path(__file__).with_name("ddp_program.py"))]
+    found, alone = (
+        subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        for command in ([str(MPIEXEC), "-n", "2", *script], script)
+    )
+    np.testing.assert_allclose(
+        [float(v) for v in found.split()], [float(v) for v in alone.split()], atol=1e-4
+    )
+    assert len(alone.split()) == 4
+
+
+def test_a_process_group_is_told_how_many_processes_there_are() -> None:
+    dist = cr.distributed
+    for call in (dist.get_rank, dist.get_world_size, dist.barrier):
+        with pytest.raises(cr.ArgumentError, match=r"make sure to call init_process_group"):
+            call()
+    with pytest.raises(cr.CommunicationError, match=r"2 processes are expected.* mpiexec -n 2"):
+        dist.init_process_group("nccl", world_size=2, rank=0)
+    dist.init_process_group("nccl", world_size=1, rank=0)
+    try:
+        assert (dist.is_initialized(), dist.get_backend()) == (True, "mpi")
+        with pytest.raises(cr.CommunicationError, match="twice"):
+            dist.init_process_group()
+    finally:
+        dist.destroy_process_group()
 
 
 # --- the example ----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Settings of PyTorch's backends: the default device, and others without effect."""
 
+from types import SimpleNamespace
+
 from chainrule.arguments import DeviceLike
 from chainrule.backend import CPU, DEFAULT_DEVICE, cuda_is_available
 from chainrule.backend import device as as_device
@@ -15,6 +17,8 @@ __all__ = [
     "cudnn",
     "get_default_device",
     "get_float32_matmul_precision",
+    "layout",
+    "memory_format",
     "mps",
     "preserve_format",
     "set_default_device",
@@ -23,7 +27,14 @@ __all__ = [
     "sparse_csr",
     "strided",
     "use_deterministic_algorithms",
+    "version",
 ]
+
+version = SimpleNamespace(cuda=None, cudnn=None, hip=None, git_version="")
+"""PyTorch's versions of other libraries: none of them is used."""
+
+layout = memory_format = str
+"""Types of the constants below, for annotations."""
 
 strided, sparse_coo, sparse_csr = "torch.strided", "torch.sparse_coo", "torch.sparse_csr"
 """Layouts, which `Tensor.layout` returns."""

@@ -1,7 +1,7 @@
 """Gradients over many processes and machines: losses and training on Dask, and a communicator.
 
-Names of `torch.distributed` are here for scripts that ask whether they are one of several
-processes.
+Names of `torch.distributed` are here for PyTorch's scripts: a process group of the communicator's
+ranks.
 """
 
 from importlib import import_module
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from chainrule.distributed.loopback import run_ranks
     from chainrule.distributed.mpi import from_mpi, world
     from chainrule.distributed.objective import Objective
+    from chainrule.distributed.process_group import (
+        ReduceOp,
+        all_gather,
+        all_gather_object,
+        all_reduce,
+        barrier,
+        broadcast,
+        destroy_process_group,
+        get_backend,
+        get_rank,
+        get_world_size,
+        init_process_group,
+        is_available,
+        is_initialized,
+        reduce,
+    )
     from chainrule.distributed.training import fit
     from chainrule.distributed.training_run import Fit
 
@@ -32,8 +48,20 @@ __all__ = [
     "run_ranks",
     "world",
     # of torch.distributed
+    "ReduceOp",
+    "all_gather",
+    "all_gather_object",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "destroy_process_group",
+    "get_backend",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
     "is_available",
     "is_initialized",
+    "reduce",
 ]
 
 _LATER = {
@@ -46,18 +74,8 @@ _LATER = {
     "from_mpi": "mpi",
     "run_ranks": "loopback",
     "world": "mpi",
-}
+} | dict.fromkeys(__all__[__all__.index("ReduceOp") :], "process_group")
 """Names that are imported when first asked for, with their modules."""
-
-
-def is_available() -> bool:
-    """Return False: `torch.distributed` isn't; `world` is what there is."""
-    return False
-
-
-def is_initialized() -> bool:
-    """Return False: no process group of `torch.distributed` is."""
-    return False
 
 
 if not TYPE_CHECKING:  # type checkers would accept every name

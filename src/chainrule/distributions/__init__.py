@@ -94,7 +94,7 @@ from chainrule.distributions.unit_interval import (
     RelaxedBernoulli,
     RelaxedOneHotCategorical,
 )
-from chainrule.missing_names import missing
+from chainrule.missing_names import submodule
 
 __all__ = [
     "Bernoulli",
@@ -170,4 +170,4 @@ __all__ = [
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        raise missing(__name__, name)
+        return submodule(__name__, name)

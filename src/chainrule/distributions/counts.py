@@ -15,18 +15,14 @@ from chainrule.distributions.distribution import (
     ExponentialFamily,
     Shape,
     lazy_property,
+    logits_to_probs,
+    probs_to_logits,
 )
 from chainrule.errors import ArgumentError
 from chainrule.nn import functional as F
 from chainrule.random import bernoulli, binomial, poisson
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
-
-
-def clamp_probs(probs: Tensor) -> Tensor:
-    """Return probabilities, as far from 0 and 1 as their dtype tells apart."""
-    eps = float(ops.finfo(probs.dtype).eps)
-    return ops.clamp(probs, eps, 1 - eps)
 
 
 class ProbsOrLogits(Distribution):
@@ -61,13 +57,12 @@ class ProbsOrLogits(Distribution):
     @lazy_property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return ops.sigmoid(self.logits) if self.is_binary else ops.softmax(self.logits, -1)
+        return logits_to_probs(self.logits, self.is_binary)
 
     @lazy_property
     def logits(self) -> Tensor:
         """The logarithms of the odds, log(p / (1 - p)); of categories, of the probabilities."""
-        p = clamp_probs(self.probs)
-        return ops.log(p) - ops.log1p(-p) if self.is_binary else ops.log(p)
+        return probs_to_logits(self.probs, self.is_binary)
 
     @property
     def _param(self) -> Tensor:

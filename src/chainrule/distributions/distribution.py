@@ -55,6 +55,24 @@ def broadcast_all(*values: Operand) -> tuple[Tensor, ...]:
     return tuple(ops.broadcast_tensors(*converted))
 
 
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Return probabilities, as far from 0 and 1 as their dtype tells apart."""
+    eps = float(ops.finfo(probs.dtype).eps)
+    return ops.clamp(probs, eps, 1 - eps)
+
+
+def logits_to_probs(logits: Operand, is_binary: bool = False) -> Tensor:
+    """Return the probabilities of logits: of events, or of categories along the last dimension."""
+    x = tensor_of(logits)
+    return ops.sigmoid(x) if is_binary else ops.softmax(x, -1)
+
+
+def probs_to_logits(probs: Operand, is_binary: bool = False) -> Tensor:
+    """Return the logits of probabilities, which are kept from 0 and 1 by their precision."""
+    x = clamp_probs(tensor_of(probs))
+    return ops.subtract(ops.log(x), ops.log1p(ops.negative(x))) if is_binary else ops.log(x)
+
+
 class Distribution:
     """The base class: shapes, validation, and what follows from the others' methods.
 

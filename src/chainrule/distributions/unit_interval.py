@@ -13,11 +13,12 @@ from chainrule.creation import full_like
 from chainrule.distributions import constraints, draws
 from chainrule.distributions.categorical import Categories
 from chainrule.distributions.composite import TransformedDistribution
-from chainrule.distributions.counts import ProbsOrLogits, clamp_probs
+from chainrule.distributions.counts import ProbsOrLogits
 from chainrule.distributions.distribution import (
     Distribution,
     ExponentialFamily,
     Shape,
+    clamp_probs,
 )
 from chainrule.distributions.location_scale import EULER, Normal
 from chainrule.distributions.transform import log_of

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from chainrule.missing_names import missing
+from chainrule.missing_names import submodule
 from chainrule.nn import functional as functional
 from chainrule.nn import utils as utils
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chainrule.nn.modules import *
     from chainrule.nn.modules import Module as Module
     from chainrule.nn.parallel import DataParallel as DataParallel
+    from chainrule.nn.parameter import Buffer as Buffer
     from chainrule.nn.parameter import Parameter as Parameter
     from chainrule.nn.parameter import UninitializedBuffer as UninitializedBuffer
     from chainrule.nn.parameter import UninitializedParameter as UninitializedParameter
@@ -25,7 +26,7 @@ else:  # type checkers would accept every name
             return import_module(f"{__name__}.{name}")
         if name == "__all__":
             modules = import_module(f"{__name__}.modules")
-            return ["Parameter", "functional", "utils", "DataParallel", *modules.__all__]
+            return ["Parameter", "Buffer", "functional", "utils", "DataParallel", *modules.__all__]
         if name == "Parameter" or name[:1].isupper():
             layers = import_module(f"{__name__}.modules")
             parameters = import_module(f"{__name__}.parameter")
@@ -34,4 +35,4 @@ else:  # type checkers would accept every name
                 globals().update({each: getattr(module, each) for each in module.__all__})
             if name in globals():
                 return globals()[name]
-        raise missing(__name__, name)
+        return submodule(__name__, name)

@@ -15,7 +15,7 @@ from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.operation import operation
 from chainrule.ops.conversion import to
 
-__all__ = ["from_dlpack"]
+__all__ = ["from_dlpack", "to_dlpack"]
 
 
 @operation(method=False, array_api=True)
@@ -27,7 +27,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
 
     Parameters
     ----------
-    input : object with ``__dlpack__``
+    input : object with ``__dlpack__``, or a capsule of `to_dlpack`
         For example an array of NumPy, CuPy, PyTorch or JAX. A read-only array, such as one of JAX,
         makes a read-only tensor.
     device : device or str, optional
@@ -59,6 +59,8 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
     >>> t
     tensor([5., 0.], dtype=float64)
     """
+    if type(input).__name__ == "PyCapsule":
+        input = _Capsule(input)
     if is_array(input) and not is_known(found := watched(input)):
         dtype_of(input.dtype)
         return make(found.copy() if copy else found, None)
@@ -70,6 +72,19 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
     array = array_from_dlpack(input, None if device is None else as_device(device), copy)
     dtype_of(array.dtype)
     return make(array, None)
+
+
+class _Capsule:
+    """The memory in a capsule of `to_dlpack`, on the CPU."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **settings: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 # --- methods --------------------------------------------------------------------------------------
@@ -102,6 +117,11 @@ def dlpack(
     return x._array.__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
+
+
+def to_dlpack(input: Tensor) -> Any:
+    """Return `input.__dlpack__()`: a capsule of the memory, which `from_dlpack` functions take."""
+    return input.__dlpack__()
 
 
 @operation(method="__dlpack_device__")

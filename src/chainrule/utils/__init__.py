@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from chainrule.missing_names import missing
+from chainrule.missing_names import submodule
 from chainrule.utils import checkpoint as checkpoint
 
 __all__ = ["checkpoint", "progress"]
@@ -114,4 +114,4 @@ else:  # type checkers would accept every name
     def __getattr__(name: str) -> Any:
         if name == "data":
             return importlib.import_module("chainrule.utils.data")
-        raise missing(__name__, name)
+        return submodule(__name__, name)

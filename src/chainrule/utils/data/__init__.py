@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.missing_names import missing
+from chainrule.missing_names import submodule
 from chainrule.utils.data import dataloader as dataloader
 from chainrule.utils.data import dataset as dataset
 from chainrule.utils.data import distributed as distributed
@@ -55,4 +55,4 @@ __all__ = [
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        raise missing(__name__, name)
+        return submodule(__name__, name)
