@@ -48,7 +48,7 @@ def spawn(
     waiting = {process.sentinel: i for i, process in enumerate(processes)}
     while waiting:
         for sentinel in multiprocessing.connection.wait(list(waiting)):
-            number = waiting.pop(sentinel)  # type: ignore[call-overload]
+            number = waiting.pop(sentinel)
             process = processes[number]
             process.join()
             if process.exitcode:

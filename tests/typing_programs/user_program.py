@@ -32,7 +32,7 @@ def shapes(x: Tensor) -> Tensor:
     matrix = cr.reshape(cr.arange(6.0), 2, 3)
     both = cr.cat([matrix, cr.ones(2, 3), cr.zeros_like(matrix)], dim=0)
     stacked = cr.stack([both, cr.full((6, 3), 0.5)]).permute(2, 0, 1)
-    assert_type(stacked.shape, tuple[int, ...])
+    assert_type(stacked.shape, cr.Size)
     assert_type(both.ndim, int)
     first, second = cr.split(both, 3)[:2]
     columns = cr.transpose(first, 0, 1) @ second

@@ -82,7 +82,7 @@ class Tensor(TensorMethods):
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
-        return as_size(Size, self._array.shape)
+        return as_size(Size, self._array.shape)  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:

@@ -40,8 +40,8 @@ def is_function(x: Any) -> bool:
 
 def name_of(x: Any) -> list[str] | None:
     """Return the module and the name by which a function or class is found, None if it isn't."""
-    names = [getattr(x, "__module__", None) or "", getattr(x, "__qualname__", "")]
-    return names if _found(*names, sys.modules.get) is x else None
+    module, name = getattr(x, "__module__", None) or "", getattr(x, "__qualname__", "")
+    return [module, name] if _found(module, name, sys.modules.get) is x else None
 
 
 def parts_of(x: Any) -> Parts | None:

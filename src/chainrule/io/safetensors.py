@@ -193,7 +193,8 @@ def _values(entry: Entry, array: Array) -> Array:
     if entry.dtype == "BF16":
         return from_bfloat16(array)
     check_bools(entry.name, array)
-    return with_plain_dtype(array.astype(array.dtype.newbyteorder("="), copy=False))
+    native: Array = with_plain_dtype(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return native
 
 
 def check_bools(name: str, array: Array) -> None:

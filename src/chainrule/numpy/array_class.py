@@ -120,7 +120,7 @@ class ndarray(Tensor):
     def flat(self, value: Any) -> None:
         self.flat[:] = value
 
-    @property
+    @property  # type: ignore[override]  # NumPy's shapes are plain tuples
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions; assigned to, the array is reshaped in place."""
         shape: tuple[int, ...] = self._array.shape

@@ -77,7 +77,7 @@ def former_reduction(former: str) -> Callable[[Callable[P, Tensor]], Callable[P,
     names = former.split()
 
     def decorated(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
-        positional = loss.__code__.co_argcount  # type: ignore[attr-defined]
+        positional = loss.__code__.co_argcount
 
         @functools.wraps(loss)
         def reduced(*args: P.args, **kwargs: P.kwargs) -> Tensor:
