@@ -131,8 +131,9 @@ def with_plain_dtype(array: Array) -> Array:
 
     Fast paths compare dtypes by identity. Pickles and byte orders make other, equal objects.
     """
-    plain = _DTYPES.get(array.dtype.char)
-    if array.dtype is plain or array.__class__ is not np.ndarray or array.dtype != plain:
+    dtype = array.dtype
+    plain = _DTYPES.get(dtype.char)
+    if dtype is plain or array.__class__ is not np.ndarray or dtype != plain:
         return array
     return array.view(plain)
 
