@@ -74,8 +74,8 @@ class Buffer(Tensor, metaclass=_MemberType):
     >>> from chainrule import nn, ones
     >>> net = nn.Module()
     >>> net.scale = nn.Buffer(ones(2))
-    >>> net.state_dict()
-    OrderedDict({'scale': tensor([1., 1.])})
+    >>> dict(net.state_dict())
+    {'scale': tensor([1., 1.])}
     """
 
     __slots__ = ()
