@@ -51,6 +51,7 @@ from chainrule.ops.permute import roll as _roll
 from chainrule.ops.repeat import meshgrid as _meshgrid
 from chainrule.ops.reshape import reshape as _reshape
 from chainrule.ops.reshape import squeeze as _squeeze
+from chainrule.ops.views import view as _view
 
 if TYPE_CHECKING:
     from chainrule.array_api_names import *  # what `ARRAY_API` and `_DTYPES` add below
@@ -133,7 +134,7 @@ def reshape(x: Operand, /, shape: tuple[int, ...], *, copy: bool | None = None) 
     """Return `x` in another shape; `copy` must (True), must not (False) or may (None) copy."""
     if copy:
         return _reshape(conversion.clone(x), shape)
-    return tensor_of(x).view(shape) if copy is False else _reshape(x, shape)
+    return _view(tensor_of(x), shape) if copy is False else _reshape(x, shape)
 
 
 def roll(x: Operand, /, shift: Any, *, axis: Any = None) -> Tensor:

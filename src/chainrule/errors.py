@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from numpy.linalg import LinAlgError as _NumPyLinAlgError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 __all__ = [
     "ArgumentError",
@@ -56,6 +59,20 @@ class LocatedError(RuntimeError):
         """Return what a pickle holds: another process knows neither the frame nor its source."""
         state = {name: value for name, value in vars(self).items() if name != "_caller"}
         return _restored, (type(self), str(self), self.args), state
+
+
+def call_of_user(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of the user; raise our error where NumPy has put its own in the place of it.
+
+    It does where it asks for the number of a sequence, as in ``a[0] = t``.
+    """
+    try:
+        return function(*args, **kwargs)
+    except ValueError as error:
+        cause, traceback = error.__cause__, error.__traceback__
+        if not isinstance(cause, LocatedError) or "setting an array element" not in str(error):
+            raise
+    raise cause.with_traceback(traceback) from None
 
 
 def _restored(kind: type[LocatedError], text: str, args: tuple[Any, ...]) -> LocatedError:

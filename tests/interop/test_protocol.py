@@ -59,9 +59,7 @@ def test_a_rule_takes_parameters_of_numpys(rule):
         (lambda x: np.sum(x, out=np.zeros(())), "out"),
         (lambda x: np.nansum(x, where=A > 0), "where"),
         (lambda x: np.nanmax(x, initial=0.0), "initial"),
-        (lambda x: np.ravel(x, order="K"), "order"),
         (lambda x: np.quantile(x, 0.5, weights=A), "weights"),
-        (lambda x: np.std(x, mean=2.0), "mean"),
         (lambda x: np.astype(x, float, device="cpu"), "device"),
     ],
 )
@@ -362,7 +360,7 @@ def test_arrays_read_from_a_file_are_tensors(x, tmp_path):
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda x: np.reshape(x, 6, order="A"), ValueError, "order must be 'C' or 'F', got 'A'"),
+        (lambda x: np.reshape(x, 6, order="Z"), ValueError, "'C', 'F' or 'A', got 'Z'"),
         (lambda x: np.rollaxis(x, 0, 5), np.exceptions.AxisError, "'start' must lie in -2 … 2"),
         (
             lambda x: np.lib.stride_tricks.sliding_window_view(x, 2),

@@ -21,7 +21,6 @@ STATEMENTS = [block.strip() for block in (HERE / "statements.txt").read_text().s
 
 
 DIFFERENT = {
-    "a.copy(order='F')": "copies are in C order",
     "isinstance(v[0], float)": "elements record, NumPy's scalars can't",
     "type(a[0, 0]).__name__": "elements record, NumPy's scalars can't",
     "view(np.int64)": "the bits of a number have no derivative",
@@ -56,6 +55,12 @@ DIFFERENT_COMPILED = {
     "np.corrcoef(a)[0, 1]": "the number is NumPy's scalar",
 }
 """What has another result in a compiled function, and why."""
+
+DIFFERENT_MAPPED = {
+    "flags": "an example is a part of the memory",
+    "strides": "an example is a part of the memory",
+}
+"""What has another result in a mapped function, and why."""
 
 
 def names(np: Any, convert: Any) -> dict[str, Any]:
@@ -168,6 +173,30 @@ def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any) -> None:
     assert agreed > 350
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_mapped_functions_get_arrays_that_behave_as_numpys() -> None:
+    """Each example's result is that of the function of that example, or it raises."""
+    agreed = 0
+    for code in EXPRESSIONS:
+        if reason(code, DIFFERENT | DIFFERENT_MAPPED) is not None:
+            continue
+        function, numpys = function_of(code, cr.numpy), function_of(code, numpy)
+        arrays = [value for name, value in names(numpy, numpy.copy).items() if name != "np"]
+        batches = [numpy.stack([array, array + 0.125]) for array in arrays]
+        try:
+            rows = zip(*batches, strict=True)
+            examples = [cr.tree.leaves(numpys(*map(numpy.copy, row))[0]) for row in rows]
+            wanted = [numpy.stack(parts) for parts in zip(*examples, strict=True)]
+            got = cr.tree.leaves(cr.vmap(lambda *one, f=function: f(*one)[0])(*batches))
+        except (cr.AutogradError, TypeError, ValueError, IndexError):
+            continue
+        for ours, expected in zip(got, wanted, strict=True):
+            assert numpy.asarray(ours).dtype == expected.dtype, code
+            numpy.testing.assert_allclose(ours, expected, rtol=1e-12, err_msg=code)
+        agreed += 1
+    assert agreed > 330
+
+
 def test_numbers_read_from_arrays_do_not_change_in_compiled_functions() -> None:
     def function(v: Any) -> Any:
         total = v.sum()
@@ -213,3 +242,20 @@ def test_what_compiled_functions_refuse_names_the_mend() -> None:
     for function, mend in mends.items():
         with pytest.raises(cr.CompileError, match=mend):
             cr.compile(function)(numpy.ones(4))
+
+
+@pytest.mark.parametrize("transform", ["jvp", "linearize", "hvp", "ggnvp"])
+def test_directions_may_be_arrays_that_record(transform: str) -> None:
+    def function(x: Any) -> Any:
+        found = numpy.stack([x[0] * x[1], numpy.exp(x[2]) * x[0]])
+        return numpy.sum(found**2) if transform == "hvp" else found
+
+    def product(x: Any, v: Any) -> Any:
+        if transform == "linearize":
+            return cr.linearize(function, x)[1](v)
+        found = getattr(cr, transform)(function, x, v)
+        return found[1] if transform == "jvp" else found
+
+    arrays = numpy.array([0.7, 1.3, -0.4]), numpy.array([1.0, 0.0, 2.0])
+    got = product(*map(cr.numpy.array, arrays))
+    numpy.testing.assert_allclose(got, product(*arrays), rtol=1e-12)

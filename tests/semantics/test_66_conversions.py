@@ -194,6 +194,44 @@ def test_s66_no_gradient_is_lost_in_silence(program: Program, mend: str | None) 
     assert any(re.search(f"(?s){mend}", str(error)) for error in chain)
 
 
+STORES: dict[str, tuple[Program, str]] = {
+    "element": (stored, r"dy\[0\] = \.\.\. .*chainrule\.numpy"),
+    "slice": (stored_in_a_slice, r"dy\[:\] = \.\.\. .*chainrule\.numpy"),
+    "sum": (added_to_an_array, r"chainrule\.numpy"),
+    "fromiter": (lambda v: np.fromiter((x * x for x in v), float) @ v, r"numpy\.stack"),
+    "array": (lambda v: np.array([v[0], v[1]]) @ v, r"numpy\.stack"),
+    "math": (lambda v: math.sin(v[0]) * v[0], r"chainrule\.sin"),
+    "out": (lambda v: np.exp(v, out=np.zeros(2)).sum(), r"chainrule\.numpy"),
+    "out of a function": (lambda v: np.dot(v, v, out=np.zeros(())), r"chainrule\.numpy|out"),
+}
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: cr.grad(f)(X),
+        lambda f: cr.jvp(f, X, X),
+        lambda f: cr.vmap(f)(np.stack([X, 2 * X])),
+        lambda f: cr.compile(f)(X),
+        lambda f: cr.compile(cr.grad(f))(X),
+    ],
+    ids=["grad", "jvp", "vmap", "compile", "compiled grad"],
+)
+@pytest.mark.parametrize(("program", "mend"), STORES.values(), ids=STORES)
+def test_s66_the_error_itself_says_what_to_write(
+    transform: Any, program: Program, mend: str
+) -> None:
+    """Also where NumPy has raised its own from ours, as for an element."""
+    with pytest.raises(RuntimeError, match=f"(?s){mend}"):
+        transform(program)
+
+
+def test_s66_other_errors_of_numpys_are_left_as_they_are() -> None:
+    with pytest.raises(ValueError, match="setting an array element with a sequence") as caught:
+        cr.grad(lambda v: np.zeros(2).__setitem__(0, [1.0, 2.0]))(X)
+    assert not isinstance(caught.value, cr.AutogradError)
+
+
 TRANSFORMS: dict[str, Callable[[Program], Any]] = {
     "grad": lambda f: cr.grad(f)(X),
     "value_and_grad": lambda f: cr.value_and_grad(f)(X),

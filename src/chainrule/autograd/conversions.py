@@ -107,7 +107,10 @@ _STORE = (
     "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
     "NumPy. Or make the array of its elements, numpy.stack([...])"
 )
-STACK = "cr.stack([t, ...]) or numpy.stack of Tensors keeps the gradient, x.clone() of one"
+STACK = (
+    "cr.stack([t, ...]) or numpy.stack of Tensors keeps the gradient, x.clone() of one. So does "
+    "numpy.array with import chainrule.numpy as np"
+)
 _LIBRARY = (
     "{} computes with numbers: hand it x.detach() if no gradient passes there, or else compute "
     "with Tensors and NumPy's arrays alone"
@@ -115,6 +118,7 @@ _LIBRARY = (
 _SCALE = "Scale a constant Tensor, value * chainrule.ones(shape)"
 _SPREAD = "Scale a constant one, start + (stop - start) * chainrule.linspace(0, 1, steps)"
 _DRAW = "Scale a standard draw, mean + std * chainrule.randn(shape)"
+_OF_ARRAYS = (_STORE, STACK, _SCALE, _SPREAD, _DRAW)
 _MENDS = {
     name: mend
     for names, mend in {
@@ -143,21 +147,27 @@ def attempted(frame: FrameType, default: str) -> tuple[str, str]:
     return text, mend or default
 
 
-def asked_for_value(frame: FrameType) -> str:
-    """Return who asks for the value of a tensor that has none: the user's line, and the library."""
+def asked_for_value(frame: FrameType) -> tuple[str, str]:
+    """Return who asks for the value of a tensor that has none, and what to write instead, if known.
+
+    That is the user's line, and the library.
+    """
     converting, own = user_frame(frame), own_frame(frame)
     if converting is None or own is None:
-        return ""
+        return "", ""
     line = f"at {locate(own.f_code, own.f_lasti)}"
+    text, mend = _attempt(own)
+    is_known = text.startswith("math.") or (mend in _OF_ARRAYS and not text.startswith("range("))
+    mend = f"{text} makes numbers. {mend}" if is_known else ""
     if converting is own:
-        return line
+        return line, mend
     library = str(converting.f_globals.get("__name__", "")).partition(".")[0]
     ours = _of_scipy(converting, own)
-    mend = f"call {ours}, which does" if ours else "call it outside"
+    advice = f"call {ours}, which does" if ours else "call it outside"
     return (
-        f"by {library}, whose functions compute with numbers and don't take part in this ({mend}), "
-        f"{line}"
-    )
+        f"by {library}, whose functions compute with numbers and don't take part in this "
+        f"({advice}), {line}"
+    ), mend
 
 
 def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
@@ -195,7 +205,7 @@ def _attempt(frame: FrameType) -> tuple[str, str]:
         return text, _MENDS[name]
     if takes_list:
         return text, STACK
-    if name and callable(getattr(_tensor_class(), name, None)):
+    if callable(getattr(_tensor_class(), name, None)) and hasattr(sys.modules["chainrule"], name):
         return text, f"Write chainrule.{name}, which is recorded"
     return text or f"{file_text(frame.f_code.co_filename)}:{frame.f_lineno}", ""
 

@@ -23,7 +23,7 @@ from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
-from chainrule.errors import AutogradError
+from chainrule.errors import AutogradError, call_of_user
 from chainrule.interrupts import call_with
 
 
@@ -53,7 +53,7 @@ class FunctionCall:
             self.arguments: list[Any] = pytree.with_leaves(list(arguments), self.inputs)
             running.inputs = self.inputs
             nodes = [t._node for t in self.inputs]
-            self.result = function(*self.handed())
+            self.result = call_of_user(function, *self.handed())
             # A function that wrote to an argument in place gave that tensor a later node.
             self.inputs = [
                 t if t._node is node else make(t._array, node)

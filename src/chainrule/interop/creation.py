@@ -17,16 +17,28 @@ from chainrule.interop.operands import array_of, constant, is_tracked, tensor_of
 from chainrule.ops.permute import reverse_dims
 
 
-def array(object: Tensor, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Tensor:
+def array(
+    object: Tensor,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    ndmin: int = 0,
+) -> Tensor:
     """Return `object` as a tensor, copied by default, recorded."""
     a = cast(object, dtype)
-    a = ops.clone(a) if copy and a is object else a
+    a = _in_order(ops.clone(a) if copy and a is object else a, order)
     return a[(None,) * (ndmin - a.ndim)] if a.ndim < ndmin else a
 
 
-def asarray(a: Tensor, dtype: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(a: Tensor, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> Tensor:
     """Return `a` as a tensor."""
-    return array(a, dtype, copy=copy)
+    return array(a, dtype, copy=copy, order=order)
+
+
+def _in_order(a: Tensor, order: Any) -> Tensor:
+    """Return `a` with its elements in C order or in Fortran's, or as it is."""
+    return asfortranarray(a) if order == "F" else a.contiguous() if order == "C" else a
 
 
 def ascontiguousarray(a: Tensor, dtype: Any = None) -> Tensor:
@@ -37,13 +49,13 @@ def ascontiguousarray(a: Tensor, dtype: Any = None) -> Tensor:
 
 def asfortranarray(a: Tensor, dtype: Any = None) -> Tensor:
     """Return `a` as a tensor in Fortran order."""
-    reversed_axes = reverse_dims(array(a, dtype, copy=False))
+    reversed_axes = reverse_dims(cast(a, dtype))
     return reverse_dims(reversed_axes.contiguous())
 
 
-def copy(a: Tensor) -> Tensor:
+def copy(a: Tensor, order: Any = "K") -> Tensor:
     """Return a copy, recorded."""
-    return ops.clone(a)
+    return _in_order(ops.clone(a), order)
 
 
 def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
@@ -51,17 +63,18 @@ def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     return ops.astype(x, dtype, copy=copy)
 
 
-def full(shape: Any, fill_value: Tensor, dtype: Any = None) -> Tensor:
+def full(shape: Any, fill_value: Tensor, dtype: Any = None, order: Any = "C") -> Tensor:
     """Return `fill_value` everywhere, recorded."""
     sizes = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
-    return ops.clone(ops.broadcast_to(cast(fill_value, dtype), sizes))
+    return _in_order(ops.clone(ops.broadcast_to(cast(fill_value, dtype), sizes)), order)
 
 
-def full_like(a: Tensor, fill_value: Tensor, dtype: Any = None, shape: Any = None) -> Tensor:
+def full_like(
+    a: Tensor, fill_value: Tensor, dtype: Any = None, order: Any = "K", shape: Any = None
+) -> Tensor:
     """Return `fill_value` everywhere in the shape and the dtype of `a`."""
-    return full(
-        a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype
-    )
+    sizes = a.shape if shape is None else shape
+    return full(sizes, fill_value, a.dtype if dtype is None else dtype, order)
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:

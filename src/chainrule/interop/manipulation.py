@@ -24,6 +24,8 @@ from chainrule.ops.views import unfold
 
 def by_positions(a: Tensor, move: Callable[[Any], Any], axis: int | None = None) -> Tensor:
     """Return the elements at ``move(arange(n))``, along an axis or of the flattened tensor."""
+    if axis is not None and not a.ndim:
+        a = a.reshape(1)
     if axis is None:
         a = xp.reshape(a, (-1,))
         positions = move(np.arange(a.shape[0]))
@@ -42,18 +44,27 @@ def take_positions(a: Tensor, positions: Any, axis: int) -> Tensor:
 
 def reshape(a: Tensor, shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
     """Return `a` in another shape, with elements read and written in C or Fortran order."""
+    order = _order_in_memory(a) if order == "A" else order
     if order == "F":
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         reversed_axes = xp.reshape(reverse_dims(a), sizes[::-1], copy=copy)
         return reverse_dims(reversed_axes)
     if order != "C":
-        raise ArgumentError(f"reshape of a Tensor: order must be 'C' or 'F', got {order!r}")
+        raise ArgumentError(f"reshape of a Tensor: order must be 'C', 'F' or 'A', got {order!r}")
     return xp.reshape(a, shape, copy=copy)
 
 
 def ravel(a: Tensor, order: str = "C") -> Tensor:
     """Return all elements as a vector."""
+    if order == "K":
+        strides = a._array.strides
+        a, order = transpose(a, sorted(range(a.ndim), key=lambda i: -abs(strides[i]))), "C"
     return reshape(a, (-1,), order)
+
+
+def _order_in_memory(a: Tensor) -> str:
+    flags = a._array.flags
+    return "F" if flags["F_CONTIGUOUS"] and not flags["C_CONTIGUOUS"] else "C"
 
 
 def squeeze(a: Tensor, axis: Any = None) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,42 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
     listed = [
         _array_of_list(value) if isinstance(value, list | tuple) else value for value in values
     ]
-    if not any([isinstance(value, Tensor) for value in listed]):
-        listed = [value if is_array(value) else _constant_array(value) for value in listed]
-    return as_tensors(tuple(listed))
+    if any([isinstance(value, Tensor) for value in listed]):
+        return as_tensors(with_dtypes_of_numpy(listed))
+    # Python's numbers take the dtype of arrays, NumPy's scalars have their own.
+    has_arrays = any([is_array(value) for value in listed])
+    constants = [_constant(value, weak=has_arrays) for value in listed]
+    if any([isinstance(t, Tensor) and t.dtype in _SINGLE for t in constants]):
+        constants = [*map(_with_float_dtype, constants)]
+    return as_tensors(constants)
 
 
-def _constant_array(value: Any) -> Any:
-    return value.as_array() if isinstance(value, NumberProxy) else np.asarray(value)
+def _constant(value: Any, *, weak: bool) -> Any:
+    if is_array(value):
+        return make(value, None)
+    if isinstance(value, NumberProxy):
+        return value.as_array()
+    return value if weak and not isinstance(value, np.generic) else np.asarray(value)
+
+
+def with_dtypes_of_numpy(operands: Sequence[Any]) -> Sequence[Any]:
+    """Return operands with integer arrays as floats where NumPy's dtype of the result needs it.
+
+    Tensors keep single precision beside integers, arrays of the class `ndarray` don't.
+    """
+    if not any([isinstance(t, Tensor) and t.is_carried and t.dtype in _SINGLE for t in operands]):
+        return operands
+    return [*map(_with_float_dtype, operands)]
+
+
+def _with_float_dtype(value: Any) -> Any:
+    """Return an array of integers in the dtype in which NumPy adds it to float32."""
+    if not isinstance(value, Tensor | ndarray) or value.dtype.kind not in "iu":
+        return value
+    return value.astype(np.result_type(value.dtype, np.float32))
+
+
+_SINGLE = (np.float32, np.complex64)
 
 
 def tensor_of(value: Any) -> Tensor:

@@ -102,9 +102,9 @@ def mean(
     a = floating(cast(a, dtype))
     mask = _mask_of(a, where)
     if mask is None:
-        return ops.mean(a, axis=axis, keepdims=keepdims)
+        return cast(ops.mean(a, axis=axis, keepdims=keepdims), dtype)
     total = xp.sum(_fill(a, mask, 0), axis=axis, keepdims=keepdims)
-    return total / _count(a, mask, axis, keepdims)
+    return cast(total / _count(a, mask, axis, keepdims), dtype)
 
 
 def _count(a: Tensor, mask: Tensor, axis: Axis, keepdims: bool) -> Tensor:
@@ -120,18 +120,33 @@ def var(
     keepdims: bool = False,
     *,
     where: Any = None,
+    mean: Tensor | None = None,
     correction: float | None = None,
 ) -> Tensor:
     """Return the variance: of a population, unless `ddof` or `correction` is given."""
     correction = correction_of(ddof, correction)
-    a = floating(cast(a, dtype))
+    a = _for_variance(a, dtype)
     mask = _mask_of(a, where)
-    if mask is None:
-        return ops.var(a, axis=axis, correction=correction, keepdims=keepdims)
-    centred = _fill(a - mean(a, axis, keepdims=True, where=mask), mask, 0)
+    if mask is None and mean is None:
+        return cast(ops.var(a, axis=axis, correction=correction, keepdims=keepdims), dtype)
+    mask = constant(np.ones(a.shape, np.bool_)) if mask is None else mask
+    mean = _mean(a, axis, keepdims=True, where=mask) if mean is None else mean
+    centred = _fill(a - mean, mask, 0)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     freedom = ops.clamp(_count(a, mask, axis, keepdims) - correction, min=0)
-    return xp.sum(squares, axis=axis, keepdims=keepdims) / freedom
+    return cast(xp.sum(squares, axis=axis, keepdims=keepdims) / freedom, dtype)
+
+
+_mean = mean
+
+
+def _for_variance(a: Tensor, dtype: Any) -> Tensor:
+    if dtype is not None and np.dtype(dtype).kind != "c" and a.is_complex():
+        raise ArgumentError(
+            f"the variance of complex numbers in the dtype {np.dtype(dtype)}, which holds no "
+            "imaginary parts: take the real part first, or leave dtype= out"
+        )
+    return floating(cast(a, dtype))
 
 
 def std(
@@ -142,15 +157,14 @@ def std(
     keepdims: bool = False,
     *,
     where: Any = None,
+    mean: Tensor | None = None,
     correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation: of a population, unless `ddof` or `correction` is given."""
-    if where is None or where is True:
-        correction = correction_of(ddof, correction)
-        return ops.std(
-            floating(cast(a, dtype)), axis=axis, correction=correction, keepdims=keepdims
-        )
-    return root(var(a, axis, dtype, ddof, keepdims, where=where, correction=correction))
+    if (where is None or where is True) and mean is None:
+        a, correction = _for_variance(a, dtype), correction_of(ddof, correction)
+        return cast(ops.std(a, axis=axis, correction=correction, keepdims=keepdims), dtype)
+    return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def root(variance: Tensor) -> Tensor:

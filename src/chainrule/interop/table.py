@@ -41,7 +41,7 @@ _SHAPES = [
     rule(np.reshape, manipulation.reshape),
     rule(np.ravel, manipulation.ravel),
     rule(np.squeeze, manipulation.squeeze),
-    rule(np.broadcast_arrays, manipulation.broadcast_arrays),
+    rule(np.broadcast_arrays, manipulation.broadcast_arrays, "subok=-"),
     rule(np.transpose, manipulation.transpose),
     rule(np.rollaxis, manipulation.rollaxis),
     rule(np.flip, manipulation.flip),
@@ -57,7 +57,7 @@ _SHAPES = [
     rule(np.append, manipulation.append),
     rule(np.trim_zeros, manipulation.trim_zeros),
     rule(np.pad, manipulation.pad),
-    rule(sliding_window_view, manipulation.sliding_window_view),
+    rule(sliding_window_view, manipulation.sliding_window_view, "subok=-"),
     rule(np.concatenate, manipulation.concatenate),
     rule(np.stack, manipulation.stack),
     rule(np.hstack, manipulation.hstack),
@@ -238,7 +238,9 @@ _TRANSFORMS = [
 ]
 
 _CREATING = [
-    rule(np.array, interop_creation.array, "object", "dtype=", "copy=", "ndmin=", "subok=-"),
+    rule(
+        np.array, interop_creation.array, "object", "dtype=", "copy=", "order=", "ndmin=", "subok=-"
+    ),
     rule(np.asarray, interop_creation.asarray),
     rule(np.asanyarray, interop_creation.asarray),
     rule(np.ascontiguousarray, interop_creation.ascontiguousarray),
@@ -247,10 +249,10 @@ _CREATING = [
     rule(np.fromiter, interop_creation.fromiter),
     rule(np.fromfunction, interop_creation.fromfunction),
     rule(np.arange, interop_creation.arange),
-    rule(np.copy, interop_creation.copy),
+    rule(np.copy, interop_creation.copy, "subok=-"),
     rule(np.astype, interop_creation.astype),
     rule(np.full, interop_creation.full),
-    rule(np.full_like, interop_creation.full_like),
+    rule(np.full_like, interop_creation.full_like, "subok=-"),
     rule(np.linspace, interop_creation.linspace),
     rule(np.logspace, interop_creation.logspace),
     rule(np.geomspace, interop_creation.geomspace),

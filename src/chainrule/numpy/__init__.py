@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as _numpy
 
+from chainrule.numpy import array_operators as _array_operators  # noqa: F401 - it fills the class
 from chainrule.numpy.array_class import as_ndarrays as _as_ndarrays
 from chainrule.numpy.array_class import call as _call
 from chainrule.numpy.array_class import ndarray as ndarray

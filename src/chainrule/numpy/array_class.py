@@ -15,12 +15,20 @@ from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, storage_of
-from chainrule.errors import ArgumentTypeError, AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError, CompileError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
-from chainrule.interop.operands import array_of, arrays_of, is_tracked, tensor_of, unwatched_for
+from chainrule.interop.operands import (
+    array_of,
+    arrays_of,
+    is_tracked,
+    tensor_of,
+    unwatched_for,
+    with_dtypes_of_numpy,
+)
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
+from chainrule.numpy.ufunc_methods import call_method, has_own_rule
 from chainrule.ops.indexing import set_at
 from chainrule.ops.inplace import set_imag, set_real
 from chainrule.ops.ufuncs import array_ufunc
@@ -30,7 +38,16 @@ Array = Any
 __all__ = ["ndarray"]
 
 
-class ndarray(Tensor):
+class _Arrays(type):
+    """The class of `ndarray`, of which NumPy's own arrays are instances for ``isinstance``."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        if x.__class__ is cls or isinstance(x, np.ndarray):
+            return True
+        return isinstance(x, ArrayProxy) and x.is_visible and not x.is_scalar
+
+
+class ndarray(Tensor, metaclass=_Arrays):
     """An array that records what happens to it, with NumPy's methods and operators.
 
     Made by the functions of `chainrule.numpy`, and handed to functions by transforms in the place
@@ -73,7 +90,7 @@ class ndarray(Tensor):
             results = _recorded(self, ufunc, method, inputs, out, settings)
         if results is NotImplemented or out is None:
             return as_ndarrays(results)
-        return _written(ufunc, out, results)
+        return written(ufunc, out, results)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return call(function, args, kwargs)
@@ -156,8 +173,7 @@ class ndarray(Tensor):
     # --- items ---
 
     def __getitem__(self, key: Any) -> Any:
-        if _parts:
-            _unlock(self)
+        unlock(self)
         result = Tensor.__getitem__(self, key)
         if not result._array.ndim and _is_number(key):
             # As in NumPy, a single element is a number and not a view.
@@ -165,9 +181,8 @@ class ndarray(Tensor):
         return as_ndarrays(result)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if _parts:
-            _unlock(self)
-        set_at(self, key, _array_of_list(value))
+        unlock(self)
+        set_at(self, key, array_of_list(value))
 
     def __iter__(self) -> Iterator[Any]:
         if not self._array.ndim:
@@ -183,9 +198,9 @@ class ndarray(Tensor):
 
     # --- methods whose arguments are not those of NumPy's function ---
 
-    def reshape(self, *shape: Any, order: Any = "C") -> Any:  # type: ignore[override]
+    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:  # type: ignore[override]
         """Return the elements in another shape: a view if possible."""
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         """Return a view with the dimensions in another order, reversed by default."""
@@ -212,9 +227,14 @@ class ndarray(Tensor):
 
     def copy(self, order: Any = "C") -> Any:
         """Return a copy, recorded."""
-        return as_ndarrays(ops.clone(self))
+        return np.copy(self, order)
 
-    __copy__ = copy
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **settings: Any) -> Any:
+        """Return the elements within limits, one of which may be None."""
+        return np.clip(self, min, max, out, **settings)
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         """Return the slices along an axis for which a condition holds."""
@@ -301,7 +321,7 @@ def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
 
 def behaves_as_array(leaf: Any) -> bool:
     """Return whether a function gets an `ndarray` in the place of this argument."""
-    return is_array(leaf) or isinstance(leaf, np.generic | ndarray)
+    return is_array(leaf) or isinstance(leaf, np.generic) or leaf.__class__ is ndarray
 
 
 # --- calls of NumPy's functions -------------------------------------------------------------------
@@ -315,9 +335,10 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     out = kwargs.get("out")
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        return _written(function, out, call(function, args, kwargs))
+        return written(function, out, call(function, args, kwargs))
     if function is np.isscalar:
-        return isinstance(args[0], Tensor) and not args[0].ndim
+        records = isinstance(args[0], Tensor | ArrayProxy)
+        return not args[0].ndim if records else np.isscalar(*args, **kwargs)
     if _is_recorded(function, args, kwargs):
         return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
     try:
@@ -401,8 +422,10 @@ def _part(part: Any, origin: Tensor) -> Any:
     return part
 
 
-def _unlock(tensor: Tensor) -> None:
+def unlock(tensor: Tensor) -> None:
     """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin."""
+    if not _parts:
+        return
     array = tensor._array
     part, origin = _parts.get(id(array), (None, None))
     if part is not None and part() is array and origin() is None:
@@ -428,10 +451,10 @@ def are_known(values: Any) -> bool:
 
 def _operand(value: Any) -> Any:
     """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
-    return np.asarray(value) if isinstance(value, np.generic) else _array_of_list(value)
+    return np.asarray(value) if isinstance(value, np.generic) else array_of_list(value)
 
 
-def _array_of_list(value: Any) -> Any:
+def array_of_list(value: Any) -> Any:
     """Return a list of numbers and arrays as an array, recorded."""
     return call(np.array, (value,), {}) if value.__class__ in (list, tuple) else value
 
@@ -439,66 +462,79 @@ def _array_of_list(value: Any) -> Any:
 def _recorded(
     x: ndarray, ufunc: Any, method: str, inputs: tuple[Any, ...], out: Any, settings: dict[str, Any]
 ) -> Any:
-    """Return the result of a ufunc, recorded; NumPy's settings `dtype` and `where` are applied."""
-    dtype, where = settings.pop("dtype", None), settings.pop("where", True)
-    if dtype is not None:
-        inputs = tuple([call(np.asarray, (value, dtype), {}) for value in inputs])
-    if method == "reduceat":
-        return _reduceat(ufunc, *inputs, **settings)
+    """Return the result of a ufunc, recorded, with NumPy's settings."""
+    inputs, where = ufunc_operands(inputs, settings), settings.get("where", True)
+    if method in ("reduce", "accumulate", "reduceat") and not has_own_rule(ufunc, method):
+        first = as_ndarrays(tensor_of(inputs[0]))
+        return call_method(ufunc, method, first, *inputs[1:], **settings)
     if where is True or method != "__call__":
-        settings |= {} if where is True else {"where": where}
         if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
+            inputs = tuple(with_dtypes_of_numpy(inputs))
             return in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
         return array_ufunc(x, ufunc, method, *inputs, **settings)
     # Elsewhere the ufunc may have no value: it isn't computed there.
+    del settings["where"]
     inside = tuple([call(np.where, (where, value, 1), {}) for value in inputs])
-    result = array_ufunc(x, ufunc, method, *inside, **settings)
-    kept = 0.0 if out is None else out[0]
-    return call(np.where, (where, result, kept), {})
+    return selected(where, array_ufunc(x, ufunc, method, *inside, **settings), out)
 
 
-def _reduceat(ufunc: Any, x: Any, indices: Any, axis: int = 0) -> Any:
-    starts = np.asarray(array_of(indices))
-    stops = np.append(starts[1:], x.shape[axis])
-    parts = [
-        ufunc.reduce(call(np.take, (x, np.arange(a, max(b, a + 1)), axis), {}), axis)
-        for a, b in zip(starts, stops, strict=True)
-    ]
-    return call(np.stack, (parts, axis), {})
+def selected(where: Any, results: Any, out: Any) -> Any:
+    """Return results where a condition holds, elsewhere what `out` has."""
+    if isinstance(results, tuple):
+        kept = (None,) * len(results) if out is None else out
+        pairs = zip(results, kept, strict=True)
+        return tuple([selected(where, part, None if o is None else (o,)) for part, o in pairs])
+    return call(np.where, (where, results, 0.0 if out is None else out[0]), {})
+
+
+def ufunc_operands(inputs: tuple[Any, ...], settings: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the operands of a ufunc in the dtype of its settings, of which that is taken."""
+    for name in ("casting", "order", "subok"):  # they decide on errors and on memory
+        settings.pop(name, None)
+    dtype = settings.pop("dtype", None)
+    if dtype is None or np.dtype(dtype).kind not in "fc":
+        return inputs
+    return tuple([call(np.asarray, (value, dtype), {}) for value in inputs])
 
 
 # --- results that are written to arrays -----------------------------------------------------------
 
 
-def _written(function: Any, out: Any, results: Any) -> Any:
+def written(function: Any, out: Any, results: Any) -> Any:
     """Write results to the arrays of the argument `out`, and return these."""
     targets = out if isinstance(out, tuple) else (out,)
     values = results if isinstance(results, tuple) else (results,)
     for target, value in zip(targets, values, strict=True):
         if isinstance(target, Tensor):
             set_at(target, ..., tensor_of(value))
+        elif isinstance(target, ArrayProxy):
+            target[...] = arrays_of(value)
         elif target is not None:
-            if is_tracked(value):
-                raise AutogradError(_lost(function, target))
+            _check_keeps(target, function, value)
             target[...] = arrays_of(value)
     kept = [v if t is None else t for t, v in zip(targets, values, strict=True)]
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
-def _lost(function: Any, target: Any) -> str:
-    return (
-        f"numpy.{function.__name__}: its result depends on an array that requires grad, and the "
-        f"{type(target).__name__} that it would be written to records no gradient. Make that with "
-        "chainrule.numpy (import chainrule.numpy as np), or compute out of place: a = a + x in the "
-        "place of a += x"
+def _check_keeps(target: Any, function: Any, *values: Any) -> None:
+    """Raise if NumPy's own array would lose the gradient, or has no place for unknown numbers."""
+    if is_tracked(values):
+        kind, why = AutogradError, "depends on an array that requires grad"
+    elif not are_known(values):
+        kind, why = CompileError, "has no numbers yet, in a compiled or mapped function"
+    else:
+        return
+    raise kind(
+        f"numpy.{function.__name__}: its result {why}, and the {type(target).__name__} that it "
+        "would be written to records nothing. Make that with chainrule.numpy (import "
+        "chainrule.numpy as np), or compute out of place: a = a + x in the place of a += x"
     )
 
 
 def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
     """Do ``ufunc.at``: for `add` and `subtract`, repeated indices add up."""
     if not isinstance(target, Tensor):
-        if is_tracked(values):
-            raise AutogradError(_lost(ufunc, target))
+        _check_keeps(target, ufunc, *values)
         ufunc.at(target, arrays_of(indices), *arrays_of(values))
     elif ufunc in (np.add, np.subtract) and values:
         value = tensor_of(values[0])
@@ -514,84 +550,6 @@ def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
         result = np.array(target._array)
         ufunc.at(result, arrays_of(indices), *arrays_of(values))
         set_at(target, ..., make(result, None))
-
-
-# --- methods and operators that are functions of NumPy --------------------------------------------
-
-
-def _method(name: str) -> Callable[..., Any]:
-    function = getattr(np, name)
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return call(function, (self, *args), kwargs)
-
-    method.__name__ = name
-    method.__doc__ = f"Do `numpy.{name}`."
-    return method
-
-
-METHODS = """
-    all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min
-    nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"""
-"""Methods of arrays that are functions of NumPy."""
-
-for _name in METHODS.split():
-    setattr(ndarray, _name, _method(_name))
-
-
-def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        if other.__class__ in _DIRECT:  # without the cost of NumPy's protocol
-            return tensors(self, other)
-        return ufunc(self, other)
-
-    return operator
-
-
-def _comparison(ufunc: Any) -> Callable[[Any, Any], Any]:
-    return lambda self, other: ufunc(self, other)
-
-
-def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        if other.__class__ in _DIRECT:
-            return tensors(self, other)
-        return ufunc(other, self)
-
-    return operator
-
-
-_DIRECT = frozenset([ndarray, float, int])
-
-
-def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
-        if not self._array.ndim:  # numbers are NumPy's scalars, which don't change
-            result = ufunc(self, other)
-            return result if isinstance(result, Tensor) else as_ndarrays(np.asarray(result))
-        if _parts:
-            _unlock(self)
-        return operator(self, _array_of_list(other))
-
-    return method
-
-
-_OPERATORS: dict[str, Any] = {
-    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide},
-    **{"floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul},
-}
-_COMPARISONS: dict[str, Any] = {
-    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less},
-    **{"le": np.less_equal, "gt": np.greater, "ge": np.greater_equal},
-}
-
-for _name, _ufunc in _COMPARISONS.items():
-    setattr(ndarray, f"__{_name}__", _comparison(_ufunc))
-for _name, _ufunc in _OPERATORS.items():
-    setattr(ndarray, f"__{_name}__", _operator(_ufunc, getattr(Tensor, f"__{_name}__")))
-    setattr(ndarray, f"__r{_name}__", _reflected(_ufunc, getattr(Tensor, f"__r{_name}__")))
-    if _name != "matmul":
-        setattr(ndarray, f"__i{_name}__", _in_place(_ufunc, getattr(Tensor, f"__i{_name}__")))
 
 
 class _Flat:

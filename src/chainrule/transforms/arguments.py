@@ -10,7 +10,7 @@ from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.location import file_text
-from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.operands import as_tensors, plain
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
@@ -168,7 +168,7 @@ def _checked_direction(title: str, x: Tensor, given: Any, kind: str, like: str) 
             f"{title}: {kind} must be real where {like} is: got {t.dtype} for {x.dtype}. Take "
             f".real, or make {like} complex"
         )
-    return cast(t, x.dtype)
+    return cast(plain(t), x.dtype)
 
 
 def describe(part: Any) -> str:

@@ -102,7 +102,7 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
 def _record(trace: Trace, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     outs, container = trace.call(name, args, kwargs)
     c_order = name in _ALWAYS_C_ORDER or all(map(_all_c_ordered, (*args, *kwargs.values())))
-    c_order = c_order and name not in _UNKNOWN_ORDER
+    c_order = c_order and name not in _UNKNOWN_ORDER and kwargs.get("order", "C") in (None, "C")
     symbols = [Symbol(value, c_order) for value in outs]
     for symbol in symbols:
         symbol.is_scalar = not symbol.ndim and name not in _ALWAYS_ARRAYS
@@ -117,7 +117,12 @@ _ALWAYS_C_ORDER = frozenset(
 """Functions whose results are in C order, whatever the order of their arguments."""
 _ALWAYS_ARRAYS = frozenset(["np.copy", "np.ones", "np.tensordot", "np.where", "np.zeros"])
 """Functions whose results without dimensions are arrays, where NumPy's others return scalars."""
-_UNKNOWN_ORDER = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
+_UNKNOWN_ORDER = frozenset(
+    [
+        *("np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"),
+        "np.asfortranarray",
+    ]
+)
 """Functions whose results may be in another order even if their arguments are in C order."""
 
 

@@ -15,6 +15,7 @@ from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.errors import CompileError
 from chainrule.numpy import array_class
 from chainrule.numpy.array_class import ndarray
+from chainrule.numpy.array_operators import METHODS
 
 _STATIC = frozenset(
     ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
@@ -26,7 +27,7 @@ _BY_RULES = frozenset(
         *("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"),
         *("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"),
         *("flip", "fliplr", "flipud", "rot90", "rollaxis"),
-        *("atleast_1d", "atleast_2d", "atleast_3d", "real", "imag"),
+        *("atleast_1d", "atleast_2d", "atleast_3d", "real", "imag", "copy"),
     ]
 )
 """Functions that write to an argument, or return views, as our rules for NumPy's functions do."""
@@ -54,14 +55,30 @@ def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     if method == "at":
         ndarray.__array_ufunc__(_recorded(self), ufunc, method, *map(_recorded, inputs))
         return None
-    (target,) = kwargs.pop("out", (None,))
-    return record(name, *inputs, out=target, **kwargs)
+    out, where = kwargs.pop("out", None), kwargs.get("where", True)
+    if method != "__call__":
+        result = record(name, *inputs, **kwargs)
+    elif where is True:
+        inputs = _symbols(array_class.ufunc_operands(inputs, kwargs))
+        result = record(name, *inputs, **kwargs)
+    else:
+        # Elsewhere the ufunc may have no value: it isn't computed there.
+        del kwargs["where"]
+        inside = [np.where(where, value, 1) for value in inputs]
+        found = _array_ufunc(self, ufunc, method, *inside, **kwargs)
+        result = _symbols(array_class.selected(where, found, out))
+    return result if out is None else array_class.written(ufunc, out, result)
 
 
 def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Record any other function."""
     if any(issubclass(kind, Tensor) for kind in types):
         return NotImplemented
+    out = kwargs.get("out")
+    if out is not None:
+        kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        found = _array_function(self, function, types, args, kwargs)
+        return array_class.written(function, out, found)
     name = str(function.__name__)
     module = str(function.__module__).replace("numpy", "np", 1)
     if name in _STATIC:
@@ -92,7 +109,7 @@ def _as_recorded(x: Symbol) -> Any:
 
 def _symbols(tree: Any) -> Any:
     """Return results with symbols in the place of arrays that record."""
-    return pytree.map_leaves(tree, lambda x: x._array if isinstance(x, ndarray) else x)
+    return pytree.map_leaves(tree, lambda x: x._array if x.__class__ is ndarray else x)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -104,14 +121,14 @@ def install() -> None:
     """Give symbols the protocols, and the methods that arrays have by functions of NumPy."""
     found = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
     own = {**vars(ArrayProxy), **vars(Symbol)}
-    found |= {name: _method(name) for name in array_class.METHODS.split() if name not in own}
+    found |= {name: _method(name) for name in METHODS.split() if name not in own}
     found |= {name: vars(ndarray)[name] for name in _OF_ARRAYS}
     for name, method in found.items():
         setattr(Symbol, name, method)
 
 
 _OF_ARRAYS = (
-    *("compress", "conj", "conjugate", "fill", "flat", "flatten", "partition", "resize", "sort"),
-    *("transpose", "__contains__", "__divmod__", "__rdivmod__", "__round__"),
+    *("clip", "compress", "conj", "conjugate", "fill", "flat", "flatten", "partition", "resize"),
+    *("sort", "transpose", "__contains__", "__divmod__", "__rdivmod__", "__round__"),
 )
 """Methods of arrays that record, which call functions of NumPy in other ways."""

@@ -21,7 +21,7 @@ from chainrule.compiler.tracing.trace import (
     ordered_captures,
 )
 from chainrule.compiler.tracing.varying_numbers import Place, Substitution
-from chainrule.errors import CompileError
+from chainrule.errors import CompileError, call_of_user
 from chainrule.interrupts import call_then
 
 
@@ -98,7 +98,7 @@ def trace_call(
         return trace.searching(trace.run, function, *symbolic[0], **symbolic[1])
 
     substitution = Substitution(trace.numbers, varying)
-    result = call_then(substitution.end, run)
+    result = call_then(substitution.end, call_of_user, run)
     errors = [*trace.errors, *search.errors]
     if errors:  # the function caught it, and so took another path than it does eagerly
         raise errors[0]

@@ -362,12 +362,15 @@ class Symbol(ArrayProxy):
     def _unknown(self, *_: Any, **__: Any) -> NoReturn:
         if TRACING.get() is None:
             raise outlived_error()
-        where = f", {asked_for_value(sys._getframe(1))}"
+        where, mend = asked_for_value(sys._getframe(1))
+        mend = mend or (
+            "Choose with cr.where() in the place of `if`, loop with cr.while_loop() or cr.scan(), "
+            "pass what the function must know as a Python number (a static argument), or look at "
+            "values outside"
+        )
         raise CompileError(
             "a value was asked for while the function was being compiled, where only shapes and "
-            f"dtypes are known{where}. Choose with cr.where() in the place of `if`, loop with "
-            "cr.while_loop() or cr.scan(), pass what the function must know as a Python number (a "
-            "static argument), or look at values outside"
+            f"dtypes are known, {where}. {mend}"
         )
 
     def __format__(self, form: str) -> str:
@@ -378,7 +381,9 @@ class Symbol(ArrayProxy):
 
     # --- copies and views ---
 
-    def copy(self, order: str = "C") -> Symbol:
+    def copy(self, order: str = "C") -> Any:
+        if order == "F":
+            return self.T.copy().T
         return Symbol(self.value) if order == "C" else self.new_like(self.value)
 
     def new_like(self, value: Value) -> Symbol:

@@ -190,11 +190,11 @@ def _pool(
             f"{name}: expected _random_samples of shape {list(wanted)}, got {list(u.shape)}"
         )
     positions = _positions(u.flip(-1) if rank == 2 else u, size, kernel, outputs)
-    flat = x.flatten(2)
-    windows = ops.gather(flat.detach(), 2, positions.flatten(2)).reshape(positions.shape)
+    flat = ops.flatten(x, 2)
+    windows = ops.gather(flat.detach(), 2, ops.flatten(positions, 2)).reshape(positions.shape)
     best = windows.argmax(-1, keepdim=True)
     indices = ops.gather(positions, -1, best).squeeze(-1)
-    result = ops.gather(flat, 2, indices.flatten(2)).reshape(indices.shape)
+    result = ops.gather(flat, 2, ops.flatten(indices, 2)).reshape(indices.shape)
     return without_batch_axis(result, single), without_batch_axis(indices, single)
 
 

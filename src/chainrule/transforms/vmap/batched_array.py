@@ -158,7 +158,7 @@ class BatchedArray(ArrayProxy):
     def _shared_value(self) -> Array:
         if self.data.shape[0] == 1:
             return self.data[0]
-        asked = asked_for_value(sys._getframe(1))
+        asked, mend = asked_for_value(sys._getframe(1))
         if self.level.finished:
             raise AutogradError(
                 "vmap: a tensor of a function under vmap was kept, and its value was asked for "
@@ -167,9 +167,8 @@ class BatchedArray(ArrayProxy):
             )
         raise AutogradError(
             "vmap: a value was asked for that differs between examples, "
-            f"{asked}: bool(), item(), int(), float(), "
-            "tolist() and numpy() return one value. Use cr.where() instead of `if`, or read values "
-            "outside of vmap"
+            f"{asked}: bool(), item(), int(), float(), tolist() and numpy() return one value. "
+            + (mend or "Use cr.where() instead of `if`, or read values outside of vmap")
         )
 
     def __bool__(self) -> bool:

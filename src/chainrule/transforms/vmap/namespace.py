@@ -184,6 +184,8 @@ def data_of(level: Level, x: Any) -> Array:
     if kind is BatchedArray and x.level is level:
         return x.data
     if not (kind is np.ndarray or is_array(x)):
+        if kind in (list, tuple) and deepest_level(x) is not None:
+            return data_of(level, BATCHED_XP.stack([*map(BATCHED_XP.asarray, x)]))
         x = x.as_array() if isinstance(x, NumberProxy) else np.asarray(x)
     return x[None]
 

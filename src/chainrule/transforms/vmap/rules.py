@@ -42,16 +42,17 @@ Shape = tuple[int, ...]
     *("expm1", "log1p", "bits"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    given, positions, rank = list(args), [], 1
-    for i, x in enumerate(args):
-        if is_array(x):
+    given, positions, rank = [*args, *settings.values()], [], 1
+    for i, x in enumerate(given):
+        if is_array(x) or (i < len(args) and x.__class__ in (list, tuple)):
             data = given[i] = data_of(level, x)
             positions.append(i)
             rank = max(rank, data.ndim)
     for i in positions:
         given[i] = pad_rank(given[i], rank)
-    out = inner_function(name, *[given[i] for i in positions])(*given, **settings)
-    return batched(level, out)
+    function = inner_function(name, *[given[i] for i in positions])
+    settings = dict(zip(settings, given[len(args) :], strict=True))
+    return batched(level, function(*given[: len(args)], **settings))
 
 
 # --- functions along axes -------------------------------------------------------------------------
@@ -81,22 +82,26 @@ def _pop_axis(rest: tuple[Any, ...], position: int, settings: dict[str, Any], de
 @rule("sum", "mean", "prod", "max", "min", "all", "any", "std", "var", "count_nonzero", "p_norm")
 def _reduction(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     rest, axis = _pop_axis(rest, 0, settings, None)
-    data = data_of(level, x)
+    data, where = data_of(level, x), settings.get("where", True)
+    if is_array(where):
+        mask = data_of(level, where)
+        data = data if mask.shape[0] == 1 else broadcast_batch(level, data)
+        settings["where"] = pad_rank(mask, data.ndim)
     out = inner_function(name, data)(data, *rest, axis=shift_axis(axis, data.ndim - 1), **settings)
     return batched(level, out)
 
 
 @rule("argmax", "argmin")
 def _arg_extremum(
-    level: Level, name: str, x: Any, axis: Any = None, *, keepdims: bool = False
+    level: Level, name: str, x: Any, axis: Any = None, out: None = None, *, keepdims: bool = False
 ) -> Any:
     data, found = data_of(level, x), inner_function(name, data_of(level, x))
     if axis is not None and data.ndim > 1:
         return batched(level, found(data, axis=shift_axis(axis, data.ndim - 1), keepdims=keepdims))
     flat = inner_xp(data).reshape(data, (data.shape[0], _product(data.shape[1:])))
-    out = found(flat, axis=1)
+    index = found(flat, axis=1)
     ones = (1,) * (data.ndim - 1) if keepdims else ()
-    return batched(level, inner_xp(out).reshape(out, (data.shape[0], *ones)))
+    return batched(level, inner_xp(index).reshape(index, (data.shape[0], *ones)))
 
 
 def _product(sizes: Shape) -> int:
@@ -350,6 +355,8 @@ def _scipy_fft(level: Level, name: str, x: Any, *, axes: Any, **settings: Any) -
 @rule("zeros_like", "ones_like", "empty_like", "full_like")
 def _like(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     data = data_of(level, x)[:1]
+    if settings.get("shape") is not None:
+        settings["shape"] = (1, *np.broadcast_shapes(settings["shape"]))
     return batched(level, inner_function(name, data)(data, *rest, **settings))
 
 

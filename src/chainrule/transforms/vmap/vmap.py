@@ -13,7 +13,13 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AutogradError,
+    ShapeError,
+    call_of_user,
+)
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.random import draw as sampling
@@ -190,7 +196,8 @@ def vmap(
         )
 
         def call() -> tuple[Any, list[Any]]:
-            result = func(*pytree.map_leaves(args, lambda _: next(inside)), **kwargs)
+            arguments = pytree.map_leaves(args, lambda _: next(inside))
+            result = call_of_user(func, *arguments, **kwargs)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
