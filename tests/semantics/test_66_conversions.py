@@ -194,6 +194,49 @@ def test_s66_no_gradient_is_lost_in_silence(program: Program, mend: str | None) 
     assert any(re.search(f"(?s){mend}", str(error)) for error in chain)
 
 
+DATA = np.array([[1.0, 2.0], [3.0, 4.0], [0.5, -1.0]])
+
+METHODS: dict[str, tuple[Program, Program]] = {
+    r"numpy\.dot\(DATA, v\)": (lambda v: DATA.dot(v).sum(), lambda v: np.dot(DATA, v).sum()),
+    r"numpy\.dot\(DATA\.T, DATA @ v\)": (
+        lambda v: DATA.T.dot(DATA @ v).sum(),
+        lambda v: np.dot(DATA.T, DATA @ v).sum(),
+    ),
+    r"numpy\.choose\(np": (
+        lambda v: np.array([1, 0]).choose([v[0], v[1]]) @ v,
+        lambda v: np.choose(np.array([1, 0]), [v[0], v[1]]) @ v,
+    ),
+    r"x\.astype\(dtype\)": (
+        lambda v: (np.float64(v) * v).sum(),
+        lambda v: (v.astype(np.float64) * v).sum(),
+    ),
+}
+
+
+@pytest.mark.parametrize("mend", METHODS)
+def test_s66_the_remedy_for_methods_of_constant_arrays_works(mend: str) -> None:
+    """NumPy's methods don't ask their arguments, which its functions do."""
+    program, mended = METHODS[mend]
+    with pytest.raises(cr.AutogradError, match=mend):
+        cr.grad(program)(X)
+    np.testing.assert_allclose(cr.grad(mended)(X), differences(mended), rtol=1e-5)
+
+
+def test_s66_clip_is_a_method_that_asks() -> None:
+    def program(v: Any) -> Any:
+        return (DATA.clip(v[0], 2 * v[1] + 0.5) * DATA).sum()
+
+    np.testing.assert_allclose(cr.grad(program)(X), differences(program), rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_s66_a_product_with_a_numpy_matrix_is_no_product_of_elements() -> None:
+    with pytest.raises(TypeError, match=r"write @ .* np\.asarray\(M\) \* x"):
+        cr.grad(lambda v: np.sum(np.matrix(DATA) * v.reshape(2, 1)))(X)
+    gradient = cr.grad(lambda v: np.sum(np.matrix(DATA) @ v))(X)
+    np.testing.assert_allclose(gradient, DATA.sum(0))
+
+
 STORES: dict[str, tuple[Program, str]] = {
     "element": (stored, r"dy\[0\] = \.\.\. .*chainrule\.numpy"),
     "slice": (stored_in_a_slice, r"dy\[:\] = \.\.\. .*chainrule\.numpy"),

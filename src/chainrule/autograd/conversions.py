@@ -13,8 +13,10 @@ import warnings
 from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from chainrule.autograd.location import (
     expression_at,
@@ -103,6 +105,7 @@ def check_differentiated(tensor: Tensor) -> None:
 
 
 _FLOAT = "Leave the conversion out: a Tensor of one element computes as a number does"
+_CAST = "Write x.astype(dtype), which is recorded, or leave the conversion out"
 _STORE = (
     "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
     "NumPy. Or make the array of its elements, numpy.stack([...])"
@@ -124,6 +127,10 @@ _MENDS = {
     for names, mend in {
         "float int complex": _FLOAT,
         "array asarray asanyarray fromiter Series DataFrame": STACK,
+        "ascontiguousarray asfortranarray require matrix asmatrix masked_array": STACK,
+        "fill put itemset place": _STORE,
+        "float16 float32 float64 complex64 complex128": _CAST,
+        "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ intp": _CAST,
         "tensor new_tensor scalar_tensor": STACK,
         "full full_like new_full": _SCALE,
         "linspace logspace arange range": _SPREAD,
@@ -170,6 +177,31 @@ def asked_for_value(frame: FrameType) -> tuple[str, str]:
     ), mend
 
 
+def product_left_to(operand: Any, frame: FrameType) -> Any:
+    """Return what a product of a sparse matrix of SciPy's gets for an operand, else None.
+
+    If that isn't an array of numbers, but an object, the product is left to the operand's class.
+    """
+    module = str(frame.f_globals.get("__name__", ""))
+    if frame.f_code.co_name != "_matmul_dispatch" or not module.startswith("scipy.sparse"):
+        return None
+    held = np.empty((), object)
+    held[()] = operand
+    return held
+
+
+def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> Any:
+    """Return what ``__array__`` returns in the place of numbers that it must not give, or raise."""
+    held = product_left_to(tensor, frame)
+    if held is not None:
+        return held
+    if not tensor.requires_grad:
+        raise error
+    check_differentiated(tensor)
+    text, mend = attempted(frame, STACK)
+    raise AutogradError(f"{error.args[0]} NumPy asked for it in {text}. {mend}.") from None
+
+
 def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
     """Return the error of copying or pickling a tensor that is no leaf."""
     text, _ = attempted(frame, "")
@@ -200,10 +232,13 @@ def _attempt(frame: FrameType) -> tuple[str, str]:
     text, operation = _expression(frame)
     if operation in ("STORE_SUBSCR", "STORE_SLICE"):
         return f"{text} = ...", _STORE
-    name, takes_list = _called(text)
+    call = _call_in(text)
+    name = "" if call is None else getattr(call.func, "attr", getattr(call.func, "id", ""))
     if name in _MENDS:
         return text, _MENDS[name]
-    if takes_list:
+    if call is not None and _is_method(call, frame) and callable(getattr(np, name, None)):
+        return text, f"Write numpy.{_as_function(call)}, which is recorded"
+    if call is not None and call.args and isinstance(call.args[0], _LISTS):
         return text, STACK
     if callable(getattr(_tensor_class(), name, None)) and hasattr(sys.modules["chainrule"], name):
         return text, f"Write chainrule.{name}, which is recorded"
@@ -234,16 +269,34 @@ def _has_public(module: str, name: str) -> bool:
     return name in getattr(ours, "__all__", dir(ours))
 
 
-def _called(text: str) -> tuple[str, bool]:
-    """Return the name of the function that an expression calls, if any; whether with a list."""
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+
+
+def _call_in(text: str) -> ast.Call | None:
+    """Return the call that an expression is, if it is one."""
     try:
-        call = ast.parse(text, mode="eval").body
+        found = ast.parse(text, mode="eval").body
     except SyntaxError:
-        return "", False
-    if not isinstance(call, ast.Call):
-        return "", False
-    takes_list = bool(call.args) and isinstance(call.args[0], ast.List | ast.Tuple | ast.ListComp)
-    return getattr(call.func, "attr", getattr(call.func, "id", "")), takes_list
+        return None
+    return found if isinstance(found, ast.Call) else None
+
+
+def _is_method(call: ast.Call, frame: FrameType) -> bool:
+    """Whether what is called is a method of an object, not a function of a module."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner: ast.expr = call.func.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    name = getattr(owner, "id", "")
+    return not isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), ModuleType)
+
+
+def _as_function(call: ast.Call) -> str:
+    """Return a call of a method as that of a function: ``a.dot(x)`` as ``dot(a, x)``."""
+    method = cast(ast.Attribute, call.func)
+    arguments = [method.value, *call.args]
+    return ast.unparse(ast.Call(ast.Name(method.attr), arguments, call.keywords))
 
 
 def _tensor_class() -> Any:

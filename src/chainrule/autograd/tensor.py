@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from chainrule.autograd.conversions import (
-    STACK,
-    attempted,
-    check_differentiated,
     check_number,
     copy_error,
+    instead_of_array,
 )
 from chainrule.autograd.formatting import tensor_text
 from chainrule.autograd.modes import current_modes, is_grad_enabled
@@ -401,12 +399,9 @@ class Tensor(TensorMethods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         try:
-            array = self.numpy()
+            return np.array(self.numpy(), dtype=dtype, copy=copy)
         except AutogradError as error:
-            check_differentiated(self)
-            text, mend = attempted(sys._getframe(1), STACK)
-            raise AutogradError(f"{error.args[0]} NumPy asked for it in {text}. {mend}.") from None
-        return np.array(array, dtype=dtype, copy=copy)
+            return instead_of_array(self, error, sys._getframe(1))
 
     def item(self) -> Any:
         """Return the one element as a Python number."""

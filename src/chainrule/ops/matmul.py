@@ -15,6 +15,7 @@ from chainrule.backend import namespace
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
 from chainrule.operation import inplace_form, operation, reflected
 from chainrule.ops.products import tensordot
+from chainrule.ops.sparse_products import is_sparse_matrix, sparse_product
 from chainrule.ops.wrappers import binary_function
 from chainrule.primitives import contraction, elementwise, shaping
 
@@ -46,12 +47,17 @@ class MatrixLike(ABC):
 
 
 _matmul = binary_function(contraction.matmul)
+_of_tensors = reflected(contraction.matmul.apply)
+
+
+def _reflected(x: Tensor, other: Any) -> Any:
+    return sparse_product(other, x) if is_sparse_matrix(other) else _of_tensors(x, other)
 
 
 @operation(
     operators={
         "__matmul__": contraction.matmul.apply,
-        "__rmatmul__": reflected(contraction.matmul.apply),
+        "__rmatmul__": _reflected,
     },
     ufunc="matmul",
     numpy="linalg.matmul x1 x2",

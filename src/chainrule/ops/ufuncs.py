@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -71,6 +72,9 @@ def _matvec(x: Any, y: Any) -> Any:
 def _vecmat(x: Any, y: Any) -> Any:
     row = unsqueeze(conj(x), -2)
     return squeeze(matmul(row, y), -2)
+
+
+operation(method=False, ufunc="clip")(elementary.clamp)  # of the method of arrays
 
 
 # --- ufuncs without a gradient, and refused ones --------------------------------------------------
@@ -180,7 +184,11 @@ def _function_of(ufunc: Any) -> Function | None:
 
 
 def _is_numpy_ufunc(ufunc: Any) -> bool:
-    return getattr(np, ufunc.__name__, None) is ufunc
+    return getattr(np, ufunc.__name__, None) is ufunc or ufunc is _CLIP
+
+
+_CLIP = attrgetter("_core.umath.clip")(np)
+"""The ufunc behind the method `clip` of arrays."""
 
 
 # --- the __array_ufunc__ protocol -----------------------------------------------------------------

@@ -113,6 +113,8 @@ class _Statements(Indexing, LinearAlgebra, Reductions):
     def _concat(self, op: Op) -> Iterator[str]:
         parts = op.args[0]
         axis = op.kwargs.get("axis", 0)
+        if axis is None:
+            raise UnfitError("parts that are raveled first")
         if op.function == "np.stack":
             keys = [(*[slice(None)] * (axis % len(op.out.shape)), i) for i in range(len(parts))]
         else:

@@ -267,13 +267,15 @@ class SymbolNamespace(NamespaceDefaults):
         found: Symbol = x.swapaxes(first, second)
         return found
 
-    def expand_dims(self, x: Any, axis: int) -> Symbol:
+    def expand_dims(self, x: Any, axis: Any) -> Symbol:
+        if isinstance(axis, tuple | list):
+            return self.reshape(x, np.expand_dims(np.broadcast_to(0, x.shape), axis).shape)
         axis %= x.ndim + 1
         return self.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
     def squeeze(self, x: Any, axis: Any = None) -> Symbol:
         axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        dropped = {a % x.ndim for a in axes if axis is not None or x.shape[a] == 1}
+        dropped = {a % (x.ndim or 1) for a in axes if axis is not None or x.shape[a] == 1}
         return self.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in dropped))
 
     def broadcast_to(self, x: Any, shape: Shape) -> Symbol:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +12,14 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import storage_of
 from chainrule.compiler.tracing.namespace import SYMBOL_XP, record
-from chainrule.compiler.tracing.symbol import Symbol
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
 from chainrule.numpy import array_class
 from chainrule.numpy.array_class import ndarray
 from chainrule.numpy.array_operators import METHODS
+from chainrule.ops.sparse_products import LISTED, is_sparse_matrix, sparse_product
 
 _STATIC = frozenset(
     ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
@@ -31,6 +35,9 @@ _BY_RULES = frozenset(
     ]
 )
 """Functions that write to an argument, or return views, as our rules for NumPy's functions do."""
+
+_REDUCTIONS = frozenset(["sum", "mean", "prod", "max", "min", "amax", "amin", "any", "all", "ptp"])
+"""Functions that programs have with `axis` and `keepdims` alone; others follow our rules."""
 
 _FROM_NAMESPACE = frozenset(
     [
@@ -87,15 +94,54 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
             for a in args
         )
         return function(*args, **kwargs)
-    if name in _BY_RULES and module == "np":
+    args, kwargs = _with_keywords(function, args, kwargs)
+    if name in ("any", "all") and "where" in kwargs:
+        where, x = kwargs.pop("where"), args[0]
+        x = np.logical_and(x, where) if name == "any" else np.logical_or(x, np.logical_not(where))
+        return function(x, *args[1:], **kwargs)
+    by_rule = name in _BY_RULES or (name in _REDUCTIONS and kwargs.keys() - {"axis", "keepdims"})
+    by_rule = by_rule or (name in ("compress", "extract") and not isinstance(args[0], Symbol))
+    if by_rule and module == "np":
         return _symbols(array_class.call(function, _recorded(args), _recorded(kwargs)))
     if name in _FROM_NAMESPACE and module == "np":
         return getattr(SYMBOL_XP, name)(*args, **kwargs)
-    if function in (np.sum, np.mean) and len(args) < 3 and kwargs.keys() <= {"axis", "keepdims"}:
+    if function in (np.sum, np.mean):
         return getattr(SYMBOL_XP, name)(*args, **kwargs)
     if function in _JOINING and len(args) == 2:
         args, kwargs = args[:1], {"axis": args[1], **kwargs}
     return record(f"{module}.{name}", *args, **kwargs)
+
+
+def _with_keywords(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments in the form that programs have: by keyword where there is a default.
+
+    So rewrites and code generators need not know two forms of each call.
+    """
+    defaults, named = _defaults(function), dict(kwargs)
+    kept = []
+    for value, (name, _) in zip(args, defaults, strict=False):
+        if name:
+            named[name] = value
+        else:
+            kept.append(value)
+    known = {name: default for name, default in defaults if name}
+    named = {k: v for k, v in named.items() if k not in known or v is not known[k]}
+    return (*kept, *args[len(defaults) :]), named
+
+
+@functools.cache
+def _defaults(function: Any) -> list[tuple[str, Any]]:
+    """Return name and default of each positional parameter; "" for those without such."""
+    found: list[tuple[str, Any]] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            break
+        takes_name = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        is_optional = takes_name and parameter.default is not parameter.empty
+        found.append((parameter.name if is_optional else "", parameter.default))
+    return found
 
 
 def _recorded(tree: Any) -> Any:
@@ -123,8 +169,38 @@ def install() -> None:
     own = {**vars(ArrayProxy), **vars(Symbol)}
     found |= {name: _method(name) for name in METHODS.split() if name not in own}
     found |= {name: vars(ndarray)[name] for name in _OF_ARRAYS}
+    for name, ufunc in {"matmul": np.matmul, "mul": np.multiply}.items():
+        found |= {f"__{side}{name}__": _product(f"__{side}{name}__", ufunc) for side in ("", "r")}
     for name, method in found.items():
         setattr(Symbol, name, method)
+
+
+def _product(name: str, ufunc: Any) -> Callable[[Symbol, Any], Any]:
+    """Return an operator of symbols that multiplies sparse matrices of SciPy's, too."""
+    of_arrays, is_reflected = getattr(ArrayProxy, name), name.startswith("__r")
+
+    def operator(self: Symbol, other: Any) -> Any:
+        if not is_sparse_matrix(other):
+            return of_arrays(self, other)
+        _note_arrays(other)
+        pair = (other, make(self, None)) if is_reflected else (make(self, None), other)
+        return sparse_product(*pair, elementwise=ufunc is np.multiply)._array
+
+    return operator
+
+
+def _note_arrays(matrix: Any) -> None:
+    """Let calls read the arrays of a sparse matrix, and compare that it still has the same ones."""
+    if matrix.format not in LISTED:
+        raise CompileError(
+            f"a sparse matrix of the format {matrix.format} has no products in compiled functions: "
+            "convert it outside, A = A.tocsr()"
+        )
+    trace = TRACING.get()
+    for name, array in vars(matrix).items():
+        if trace is not None and isinstance(array, np.ndarray):
+            trace.external.setdefault(id(storage_of(array)), array)
+            trace.search.add(matrix, f".{name}", array)
 
 
 _OF_ARRAYS = (

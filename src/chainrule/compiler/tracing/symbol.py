@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.conversions import asked_for_value
+from chainrule.autograd.conversions import asked_for_value, product_left_to
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing.size_reads import user_shape, user_size
@@ -377,7 +377,11 @@ class Symbol(ArrayProxy):
         return str(self._unknown()) if form else repr(self)
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
-    item = tolist = tobytes = __array__ = _unknown
+    item = tolist = tobytes = _unknown
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        held = product_left_to(self, sys._getframe(1))
+        return self._unknown() if held is None else held
 
     # --- copies and views ---
 
