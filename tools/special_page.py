@@ -27,6 +27,10 @@ t)`. Derivatives are exact, of any order, in both modes; values and derivatives 
 SciPy's ufuncs, in compiled programs and under `vmap`, too. Where SciPy has only few digits
 (`itairy`, the noncentral distributions), the derivative is the better of the two.
 
+Complex numbers are accepted where SciPy accepts them and the function is holomorphic, which
+`airye`, `ive`, `jve` and `yve` aren't. SciPy has no polygamma function of complex numbers, so
+`psi` of them has no derivative, and gamma functions have one.
+
 An argument in the last column has no derivative: a backward pass that needs one raises an error
 with the reason. A tensor that is to count as constant is passed as `t.detach()`. SciPy is needed:
 `pip install 'chainrule[scipy]'`.

@@ -102,3 +102,24 @@ def test_dtypes_have_a_type_of_their_own():
 
     assert isinstance(scaled(cr.ones(2)).dtype, cr.dtype)
     assert not isinstance(float, cr.dtype)
+
+
+@pytest.mark.parametrize("wide", [np.array([2.0]), np.float64(2.0)], ids=["array", "scalar"])
+@pytest.mark.parametrize(
+    ("ours", "numpys"),
+    [
+        (lambda x: cr.multiply(0.3, x), lambda x: 0.3 * x),
+        (lambda x: cr.divide(x, 0.3), lambda x: x / 0.3),
+        (lambda x: cr.hypot(0.3, x), lambda x: np.hypot(0.3, x)),
+        (lambda x: cr.where(cr.tensor(True), 0.3, x), lambda x: np.where(True, 0.3, x)),
+    ],
+)
+def test_numbers_beside_arrays_take_their_dtype(ours, numpys, wide):
+    assert ours(wide).dtype == cr.float64
+    np.testing.assert_allclose(ours(wide).numpy(), numpys(wide), rtol=1e-15)
+    assert ours(np.float32(2.0)).dtype == ours(cr.tensor(2.0)).dtype == cr.float32
+
+
+def test_numbers_beside_integers_have_the_default_dtype():
+    assert cr.multiply(0.3, np.arange(3)).dtype == cr.float32
+    assert cr.multiply(0.3, 2).dtype == cr.float32

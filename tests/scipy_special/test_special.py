@@ -237,3 +237,57 @@ def test_parameters_of_distributions_far_in_the_tails() -> None:
             )
             wanted = float((above - below) / (2 * step))
             np.testing.assert_allclose(gradient("betainc", (a, b, x), 1), wanted, rtol=1e-10)
+
+
+# --- complex arguments, and arrays in compiled functions ------------------------------------------
+
+Z = np.array([0.7 + 0.3j, 1.2 - 0.4j])
+HOLOMORPHIC = ["erf", "erfc", "erfcx", "erfi", "dawsn", "exp1", "expi", "ndtr", "log_ndtr", "wofz"]
+STEP = 1e-5
+
+
+def tangent(function: Any, z: Any) -> Any:
+    return cr.jvp(function, z, np.ones_like(z))[1]
+
+
+@pytest.mark.parametrize("name", [*HOLOMORPHIC, "gamma", "rgamma", "loggamma"])
+def test_derivatives_by_complex_numbers(name: str) -> None:
+    ours, scipys = getattr(cr.scipy.special, name), ALL[name]
+    differences = (scipys(Z + STEP) - scipys(Z - STEP)) / (2 * STEP)
+    np.testing.assert_allclose(tangent(ours, Z), differences, rtol=1e-7)
+    np.testing.assert_allclose(cr.compile(ours)(Z), scipys(Z), rtol=1e-12)
+    gradient = cr.grad(lambda z: np.sum(np.abs(scipys(z)) ** 2))(Z)  # 2 f conj(f')
+    np.testing.assert_allclose(gradient, 2 * scipys(Z) * differences.conj(), rtol=1e-7)
+    if name in HOLOMORPHIC:
+        second = (tangent(ours, Z + STEP) - tangent(ours, Z - STEP)) / (2 * STEP)
+        np.testing.assert_allclose(tangent(lambda z: tangent(ours, z), Z), second, rtol=1e-7)
+
+
+def test_digamma_of_complex_numbers_says_why_it_has_no_derivative() -> None:
+    np.testing.assert_allclose(cr.scipy.special.psi(cr.tensor(Z)).numpy(), special.psi(Z))
+    with pytest.raises(cr.AutogradError, match="no polygamma function of complex numbers"):
+        tangent(cr.scipy.special.psi, Z)
+
+
+@pytest.mark.parametrize("namespace", [cr.scipy.special, special], ids=["ours", "scipy"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s, x: s.erf(x) * s.gammaln(x),
+        lambda s, x: s.jv(0.5, x) + s.betainc(x, 1.5, 0.3),
+        lambda s, x: s.airy(x)[0] + s.xlogy(x, 2.0),
+    ],
+)
+def test_compiled_functions_of_arrays(call: Any, namespace: Any) -> None:
+    x = np.array([0.5, 1.5, 2.5])
+    found = cr.compile(lambda x: call(namespace, x))(x)
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, call(special, x), rtol=1e-10)
+
+
+def test_compiled_functions_of_arrays_that_are_no_ufuncs() -> None:
+    x = np.array([0.5, 1.5, 2.5])
+    ours = cr.scipy.special
+    compiled = cr.compile(lambda x: ours.logsumexp(x) * ours.softmax(x) + ours.log_softmax(x))
+    expected = special.logsumexp(x) * special.softmax(x) + special.log_softmax(x)
+    np.testing.assert_allclose(compiled(x), expected, rtol=1e-12)

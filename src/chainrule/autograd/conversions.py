@@ -108,7 +108,8 @@ _FLOAT = "Leave the conversion out: a Tensor of one element computes as a number
 _CAST = "Write x.astype(dtype), which is recorded, or leave the conversion out"
 _STORE = (
     "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
-    "NumPy. Or make the array of its elements, numpy.stack([...])"
+    "NumPy, and a = np.array(a) of one that comes from integers or truth values. Or make the array "
+    "of its elements, numpy.stack([...])"
 )
 STACK = (
     "cr.stack([t, ...]) or numpy.stack of Tensors keeps the gradient, x.clone() of one. So does "

@@ -119,13 +119,23 @@ def _operand(value: Any, other: Any) -> Any:
     if isinstance(value, Tensor):
         return plain(value)
     if isinstance(value, _SCALARS):
-        if isinstance(other, Tensor):
-            return make(scalar_array(value, other._array), None)
+        like = _array_beside(other)
+        if like is not None:
+            return make(scalar_array(value, like), None)
         value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
         return make(value, None)
     if is_array(value) and value.dtype.kind in "biufc":
         return make(value, None)
     return NotImplemented
+
+
+def _array_beside(operand: Any) -> Array | None:
+    """Return the array that a number takes its dtype from; None if that is a Python number, too."""
+    if isinstance(operand, Tensor):
+        return operand._array
+    if isinstance(operand, np.generic):
+        return np.asarray(operand)
+    return operand if is_array(operand) else None
 
 
 def _scalar_dtype(value: Any) -> Any:
@@ -136,8 +146,10 @@ def _scalar_dtype(value: Any) -> Any:
 
 
 def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
-    """Return the operands of a function as tensors; scalars take the dtype of the tensors."""
+    """Return the operands of a function as tensors; numbers take the dtype of these, or of arrays."""
     like = next((t for t in operands if isinstance(t, Tensor)), None)
+    if like is None:
+        like = next((x for x in operands if _array_beside(x) is not None), None)
     tensors = []
     for value in operands:
         if value.__class__ is Tensor or (isinstance(value, Tensor) and value.is_carried):

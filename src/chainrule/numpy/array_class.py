@@ -528,7 +528,8 @@ def _check_keeps(target: Any, function: Any, *values: Any) -> None:
     raise kind(
         f"numpy.{function.__name__}: its result {why}, and the {type(target).__name__} that it "
         "would be written to records nothing. Make that with chainrule.numpy (import "
-        "chainrule.numpy as np), or compute out of place: a = a + x in the place of a += x"
+        "chainrule.numpy as np; a = np.array(a) if it comes from integers or truth values), or "
+        "compute out of place: a = a + x in the place of a += x"
     )
 
 

@@ -289,6 +289,5 @@ def find_scipy(ufunc: Any) -> Function | None:
     is_scipys = getattr(library, name.lstrip("_"), None) is ufunc or name.startswith("_")
     if library is None or not is_scipys:
         return None
-    if name not in SCIPY_UFUNCS:
-        import_module("chainrule.scipy.special")  # a layer above, which declares the others
+    import_module("chainrule.scipy.special")  # a layer above, which declares most of them
     return SCIPY_UFUNCS.get(name)

@@ -20,6 +20,7 @@ from chainrule.numpy import array_class
 from chainrule.numpy.array_class import ndarray
 from chainrule.numpy.array_operators import METHODS
 from chainrule.ops.sparse_products import LISTED, is_sparse_matrix, sparse_product
+from chainrule.ops.ufuncs import find_scipy
 
 _STATIC = frozenset(
     ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
@@ -58,6 +59,10 @@ def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         return NotImplemented  # tensors record their operations themselves
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if getattr(np, ufunc.__name__, None) is not ufunc:
+        if find_scipy(ufunc) is not None:
+            operands = _recorded(inputs)
+            first = _as_recorded(self)
+            return _symbols(ndarray.__array_ufunc__(first, ufunc, method, *operands, **kwargs))
         raise CompileError(f"{name} can't be compiled: it is no function of NumPy's")
     if method == "at":
         ndarray.__array_ufunc__(_recorded(self), ufunc, method, *map(_recorded, inputs))

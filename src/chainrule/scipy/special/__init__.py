@@ -29,8 +29,10 @@ from chainrule.ops.elementary import exp, log
 from chainrule.ops.reductions import amax, sum
 from chainrule.ops.reshape import squeeze
 from chainrule.ops.where import where
+from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.special import (
     bessel,
+    complex_arguments,  # noqa: F401 - it declares functions
     distributions,
     elliptic,
     gamma_and_integrals,
@@ -66,6 +68,8 @@ def _of_either(name: str, ours: Callable[..., Any], scipys: Callable[..., Any]) 
         for x in (*operands, *settings.values()):
             if isinstance(x, Tensor):
                 return ours(*operands, **settings)
+        if has_tensors(operands, settings):  # symbols of a compiled function
+            return call_ours(ours, operands, settings)
         return scipys(*operands, **settings)
 
     function.__name__ = function.__qualname__ = name
