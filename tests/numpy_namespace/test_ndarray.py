@@ -21,8 +21,6 @@ STATEMENTS = [block.strip() for block in (HERE / "statements.txt").read_text().s
 
 
 DIFFERENT = {
-    "isinstance(v[0], float)": "elements record, NumPy's scalars can't",
-    "type(a[0, 0]).__name__": "elements record, NumPy's scalars can't",
     "view(np.int64)": "the bits of a number have no derivative",
     "c.view(float)": "the bits of a number have no derivative",
     "c.imag[1:] *= -1": "parts of complex arrays are copies, which are read-only",
@@ -32,6 +30,8 @@ DIFFERENT = {
 """What is different, and why: it raises an error, or tells the type."""
 
 REFUSED = {
+    "isinstance(v[0], float)": "elements record, NumPy's scalars can't",
+    "type(a[0, 0]).__name__": "elements record, NumPy's scalars can't",
     "repr(v)": "the text tells that the array has a history",
     "np.polynomial.polynomial.polyval": "there is no rule",
     "np.ma.": "masked arrays record nothing",
@@ -43,6 +43,8 @@ REFUSED = {
 
 DIFFERENT_COMPILED = {
     "isinstance(a": "symbols are of no class of NumPy's",
+    "isinstance(v[0], float)": "symbols are of no class of NumPy's",
+    "type(a[0, 0]).__name__": "symbols are of no class of NumPy's",
     "np.isscalar(v[0])": "symbols are of no class of NumPy's",
     "str(": "the text has no values",
     "repr(v)": "the text has no values",
@@ -57,6 +59,8 @@ DIFFERENT_COMPILED = {
 """What has another result in a compiled function, and why."""
 
 DIFFERENT_MAPPED = {
+    "isinstance(v[0], float)": "examples are of no class of NumPy's",
+    "type(a[0, 0]).__name__": "examples are of no class of NumPy's",
     "flags": "an example is a part of the memory",
     "strides": "an example is a part of the memory",
 }

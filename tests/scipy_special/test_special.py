@@ -263,6 +263,21 @@ def test_derivatives_by_complex_numbers(name: str) -> None:
         np.testing.assert_allclose(tangent(lambda z: tangent(ours, z), Z), second, rtol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize(("x", "y"), [(0.4 + 0.1j, 1.3 - 0.2j), (0.4, 1.3 - 0.2j)])
+def test_products_with_logarithms_of_complex_numbers(name: str, x: complex, y: complex) -> None:
+    ours, scipys = getattr(cr.scipy.special, name), ALL[name]
+    first = (scipys(x + STEP, y) - scipys(x - STEP, y)) / (2 * STEP)
+    second = (scipys(x, y + STEP) - scipys(x, y - STEP)) / (2 * STEP)
+    ones = (np.ones_like(x), np.ones_like(y))
+    found = [
+        cr.jvp(lambda x: ours(x, y), x, ones[0])[1],
+        cr.jvp(lambda y: ours(x, y), y, ones[1])[1],
+    ]
+    np.testing.assert_allclose(found, [first, second], rtol=1e-7)
+    np.testing.assert_allclose(ours(cr.tensor(x), cr.tensor(y)).numpy(), scipys(x, y), rtol=1e-6)
+
+
 def test_digamma_of_complex_numbers_says_why_it_has_no_derivative() -> None:
     np.testing.assert_allclose(cr.scipy.special.psi(cr.tensor(Z)).numpy(), special.psi(Z))
     with pytest.raises(cr.AutogradError, match="no polygamma function of complex numbers"):

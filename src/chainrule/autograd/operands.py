@@ -146,7 +146,7 @@ def _scalar_dtype(value: Any) -> Any:
 
 
 def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
-    """Return the operands of a function as tensors; numbers take the dtype of these, or of arrays."""
+    """Return the operands of a function as tensors; numbers take the dtype of the others."""
     like = next((t for t in operands if isinstance(t, Tensor)), None)
     if like is None:
         like = next((x for x in operands if _array_beside(x) is not None), None)

@@ -2,7 +2,8 @@
 
 ``import chainrule.numpy as np`` in the place of ``import numpy as np``: arrays that `zeros`,
 `array`, `linspace` and the like return are differentiable, also when they are written to. All
-names are NumPy's; functions have NumPy's arguments and results.
+names are NumPy's; functions have NumPy's arguments and results. Modules such as `linalg` are
+imported from here as well.
 
 >>> import chainrule as cr
 >>> import chainrule.numpy as np
@@ -17,9 +18,13 @@ names are NumPy's; functions have NumPy's arguments and results.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from functools import update_wrapper
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as _numpy
@@ -81,8 +86,9 @@ def _lists_as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
 class _Module(types.ModuleType):
     """A module of NumPy whose functions return recorded arrays."""
 
-    def __init__(self, module: Any) -> None:
-        super().__init__(module.__name__, module.__doc__)
+    def __init__(self, name: str, module: Any) -> None:
+        super().__init__(name, module.__doc__)
+        self.__path__: list[str] = []  # its own modules are found by `_Finder`, too
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
@@ -94,12 +100,35 @@ class _Module(types.ModuleType):
         return dir(self._module)
 
 
+class _Finder:
+    """Finds NumPy's modules under names of this namespace: ``import chainrule.numpy.linalg``."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        loader: Any = self
+        if not name.startswith(f"{__name__}.") or find_spec(_numpys(name)) is None:
+            return None
+        return ModuleSpec(name, loader, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        return _Module(spec.name, import_module(_numpys(spec.name)))
+
+    def exec_module(self, module: Any) -> None:
+        """Do nothing: names are looked up when they are asked for."""
+
+
+def _numpys(name: str) -> str:
+    return f"numpy{name.removeprefix(__name__)}"
+
+
+sys.meta_path.append(_Finder())
+
+
 def _of(value: Any) -> Any:
     """Return what stands for a name of NumPy's in this namespace."""
     if isinstance(value, _numpy.ufunc):
         return _Ufunc(value)
     if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
-        return _Module(value)
+        return import_module(f"{__name__}{value.__name__.removeprefix('numpy')}")
     if isinstance(value, type) or not callable(value):
         return value
     return _recording(value)

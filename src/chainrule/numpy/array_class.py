@@ -174,8 +174,16 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     def __getitem__(self, key: Any) -> Any:
         unlock(self)
+        is_number = _is_number(key)
+        if is_number and self._array.__class__ is np.ndarray and not self.requires_grad:
+            try:
+                found = self._array[key]
+            except IndexError:
+                found = None  # raised below, with the line
+            if isinstance(found, np.generic):
+                return found  # nothing to record
         result = Tensor.__getitem__(self, key)
-        if not result._array.ndim and _is_number(key):
+        if is_number and not result._array.ndim:
             # As in NumPy, a single element is a number and not a view.
             result._view, result._array = None, result._array.copy()
         return as_ndarrays(result)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 from chainrule.pytree import Stateful
-from chainrule.transforms.arguments import TransformCall, title_of
+from chainrule.transforms.arguments import TransformCall, title_of, with_recording
 
 Argnums = int | str | Sequence[int] | Sequence[str]
 
@@ -62,6 +62,12 @@ class ArgnumSelection:
         if len(set(self.keys)) < len(self.keys):
             raise ArgumentError(f"{title}: argnums={argnums!r} has an argument twice")
         given = [self._container(key)[key] for key in self.keys]
+        slots = [*enumerate(self.args), *self.kwargs.items()]
+        constants = [key not in self.keys for key, _ in slots]
+        for (key, _), value in zip(
+            slots, with_recording([v for _, v in slots], constants), strict=True
+        ):
+            self._container(key)[key] = value
         self.values = [v._tensors() if isinstance(v, Stateful) else v for v in given]
 
     def _container(self, key: int | str) -> Any:

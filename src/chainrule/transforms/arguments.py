@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
@@ -11,8 +14,8 @@ from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.location import file_text
 from chainrule.autograd.operands import as_tensors, plain
-from chainrule.autograd.tensor import Tensor
-from chainrule.backend import is_array
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import is_array, storage_of
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
@@ -69,6 +72,36 @@ class TransformCall(FunctionCall):
     def value_in_kind(self, tangents: Sequence[Tensor | None] = (), *, copy: bool = False) -> Any:
         """Return the result of the function in the kind of the arguments."""
         return in_kind(self.kind, self.value(tangents), copy=copy)
+
+
+def with_recording(values: Sequence[Any], are_constants: Sequence[bool]) -> Sequence[Any]:
+    """Return arguments of a function with `ndarray`s in the place of constant arrays of NumPy's.
+
+    So the function may call their methods, and write results to them or to their copies. They have
+    the same memory. Beside tensors nothing is replaced: these don't go with `ndarray`s. An array
+    that shares memory with another argument stays, too: what is written to one would be no part
+    of the history of the other.
+    """
+    pairs = list(zip(values, are_constants, strict=True))
+    if not any([is_constant and _is_of_floats(value) for value, is_constant in pairs]):
+        return values
+    for value, is_constant in pairs:
+        leaves = [] if is_constant else [leaf for _, leaf in pytree.leaves(value)]
+        if any([isinstance(leaf, Tensor) and not leaf.is_carried for leaf in leaves]):
+            return values
+    owners = Counter([id(storage_of(value)) for value in values if is_array(value)])
+    return [
+        as_ndarray(make(value, None))
+        if is_constant and _is_of_floats(value) and owners[id(storage_of(value))] == 1
+        else value
+        for value, is_constant in pairs
+    ]
+
+
+def _is_of_floats(value: Any) -> bool:
+    """Return whether a value is an array of floats, of no subclass of NumPy's class."""
+    is_subclass = isinstance(value, np.ndarray) and value.__class__ is not np.ndarray
+    return is_array(value) and not is_subclass and value.dtype.kind in "fc"
 
 
 def recorded_call(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall, check_real
@@ -65,7 +67,8 @@ def jacobian(
         returns the structure of the argument (for several a tuple of these, or a dict if they were
         named) with blocks of the shape ``(*output.shape, *argument.shape)``. With `has_aux`, it
         returns a pair of this and the auxiliary data. Blocks have the kind of their argument, as
-        for `value_and_grad`, but no labels unless their shape is that of the argument.
+        for `value_and_grad`, but no labels unless their shape is that of the argument. Results
+        that are floats or arrays of them, and no tensors, have blocks of zeros; others None.
 
     Raises
     ------
@@ -116,15 +119,26 @@ def _jacobian(title: str, made: Made, user: Any, function: Any) -> Callable[...,
         if check_used and not all(used := call.used(count)):
             raise_unused(title, choice, call, used)
         blocks = iter(_blocks(call, count, mode, function))
-        found = pytree.map_leaves(
-            outputs,
-            lambda leaf: (
-                choice.like(call.like_arguments(next(blocks))) if isinstance(leaf, Tensor) else None
-            ),
-        )
+
+        def block_of(leaf: Any) -> Any:
+            if isinstance(leaf, Tensor):
+                return choice.like(call.like_arguments(next(blocks)))
+            if not isinstance(leaf, _CONSTANTS) or np.asarray(leaf).dtype.kind not in "fc":
+                return None
+            return choice.like(call.like_arguments(_zeros(np.shape(leaf), call.inputs)))
+
+        found = pytree.map_leaves(outputs, block_of)
         return (found, aux) if has_aux else found
 
     return FunctionWrapper(derivative, function, made)
+
+
+_CONSTANTS = (float, complex, np.inexact, np.ndarray)
+
+
+def _zeros(shape: tuple[int, ...], inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Return the blocks of a result that depends on nothing."""
+    return [TENSOR_XP.zeros((*shape, *x.shape), dtype=x._array.dtype) for x in inputs]
 
 
 def hessian(

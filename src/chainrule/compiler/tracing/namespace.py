@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_xp
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
@@ -347,7 +348,8 @@ class SymbolNamespace(NamespaceDefaults):
         return found
 
     def set_item(self, x: Symbol, key: Any, value: Any) -> None:
-        value = as_symbol(value)
+        is_constant = isinstance(value, Tensor) and not value.requires_grad
+        value = as_symbol(value._array if is_constant else value)
         if value.dtype != x.dtype:
             value = self.astype(value, x.dtype)
         key = plain_key(key)

@@ -23,7 +23,7 @@ from chainrule.errors import (
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
 from chainrule.random import draw as sampling
-from chainrule.transforms.arguments import check_callable, title_of
+from chainrule.transforms.arguments import check_callable, title_of, with_recording
 from chainrule.transforms.kinds import common_kind, in_kind
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
@@ -188,10 +188,11 @@ def vmap(
         caller, function = outside or ("vmap", func)
         owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
         interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
+        parts = with_recording([x for _, x in pytree.leaves(args)], [dim is None for dim in given])
         inside = iter(
             [
-                leaf if dim is None else _example(interpreter.level, leaf, dim, given)
-                for (_, leaf, dim), (_, given) in zip(leaves, pytree.leaves(args), strict=True)
+                part if dim is None else _example(interpreter.level, leaf, dim, part)
+                for (_, leaf, dim), part in zip(leaves, parts, strict=True)
             ]
         )
 
