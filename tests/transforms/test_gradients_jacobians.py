@@ -93,6 +93,34 @@ def test_both_modes_give_the_same_jacobian_and_hessian(mode: str | None) -> None
     )
 
 
+MATRIX, VECTOR = 2 * np.eye(3), np.arange(3.0)
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, a: a @ x,
+        lambda x, a: np.linalg.solve(a, x),
+        lambda x, a: np.linalg.cholesky(a + np.outer(x, x))[:, 0],
+        lambda x, a: np.logaddexp(x, a[0]),
+    ],
+    ids=["matmul", "solve", "cholesky", "logaddexp"],
+)
+def test_jacobians_of_compiled_and_mapped_functions(function: Any, mode: str) -> None:
+    jacobian = cr.jacobian(function, mode=mode)
+    expected = jacobian(VECTOR, MATRIX)
+    steps = 1e-6 * np.eye(3)
+    differences = [function(VECTOR + e, MATRIX) - function(VECTOR - e, MATRIX) for e in steps]
+    np.testing.assert_allclose(expected, np.transpose(differences) / 2e-6, atol=1e-8)
+    np.testing.assert_allclose(cr.compile(jacobian)(VECTOR, MATRIX), expected, atol=1e-14)
+    by_matrix = cr.compile(lambda a: jacobian(VECTOR, a))  # the argument is known, the rest isn't
+    np.testing.assert_allclose(by_matrix(MATRIX), expected, atol=1e-14)
+    mapped = cr.vmap(jacobian, (None, 0))(VECTOR, np.stack([MATRIX, 3 * MATRIX]))
+    np.testing.assert_allclose(mapped[0], expected, atol=1e-14)
+    np.testing.assert_allclose(mapped[1], jacobian(VECTOR, 3 * MATRIX), atol=1e-14)
+
+
 def test_blocks_are_found_by_name() -> None:
     def of(w: Any, b: Any) -> dict[str, Any]:
         return {"y": w * b, "z": (w[0], 3.0, "label")}

@@ -23,6 +23,7 @@ from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
+from chainrule.backend import ndarray
 from chainrule.errors import AutogradError, call_of_user
 from chainrule.interrupts import call_with
 
@@ -85,7 +86,12 @@ class FunctionCall:
         return self._recording and any(d is not None and d.requires_grad for d in directions)
 
     def runs_own_code_only(self) -> bool:
-        """Return whether an unrecorded pass runs rules of primitives alone, no code of users."""
+        """Return whether an unrecorded pass runs rules of primitives alone, no code of users.
+
+        The arrays of symbols and of batches have code of their own, which a trace or a map runs.
+        """
+        if any([t._array.__class__ is not ndarray for t in (*self.inputs, *self.outputs)]):
+            return False
         modes = MODES.get()
         if self._has_history or (modes is not None and modes.special):
             return False

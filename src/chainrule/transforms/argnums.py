@@ -62,13 +62,16 @@ class ArgnumSelection:
         if len(set(self.keys)) < len(self.keys):
             raise ArgumentError(f"{title}: argnums={argnums!r} has an argument twice")
         given = [self._container(key)[key] for key in self.keys]
-        slots = [*enumerate(self.args), *self.kwargs.items()]
-        constants = [key not in self.keys for key, _ in slots]
-        for (key, _), value in zip(
-            slots, with_recording([v for _, v in slots], constants), strict=True
-        ):
-            self._container(key)[key] = value
+        if len(self.args) + len(self.kwargs) > len(self.keys):
+            self._let_others_record()
         self.values = [v._tensors() if isinstance(v, Stateful) else v for v in given]
+
+    def _let_others_record(self) -> None:
+        slots: list[tuple[int | str, Any]] = [*enumerate(self.args), *self.kwargs.items()]
+        are_constants = [key not in self.keys for key, _ in slots]
+        values = with_recording([value for _, value in slots], are_constants)
+        for (key, _), value in zip(slots, values, strict=True):
+            self._container(key)[key] = value
 
     def _container(self, key: int | str) -> Any:
         return self.args if isinstance(key, int) else self.kwargs
