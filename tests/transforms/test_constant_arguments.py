@@ -105,6 +105,22 @@ def test_constants_that_are_numpys_own() -> None:
     assert classes_of(x, x) == [np.ndarray]
 
 
+def test_asarray_gives_the_callers_memory() -> None:
+    def function(x: Any, data: Any) -> Any:
+        own = np.asarray(data)
+        assert type(own) is np.ndarray
+        assert np.shares_memory(own, SOURCE)
+        return x.sum() * len(set(data[0])) * own.sum()
+
+    assert cr.grad(function)(np.ones(1), SOURCE) == [4 * SOURCE.sum()]
+
+
+def test_equal_elements_of_constants_are_equal_keys() -> None:
+    labels = np.array([0.0, 1.0, 1.0, 0.0])
+    assert cr.grad(lambda x, labels: x * len(set(labels)))(3.0, labels) == 2.0
+    assert cr.grad(lambda x, labels: x * {1.0: 5.0}[labels[1]])(3.0, labels) == 5.0
+
+
 def test_constants_that_share_memory_lose_no_gradient() -> None:
     def function(x: Any, a: Any, b: Any) -> Any:
         a[0] = x[0]
