@@ -197,23 +197,111 @@ def f(*args): return (args[0] ** 2).sum()
 
 
 def test_a_forward_that_returns_no_tensor_warns_at_the_call() -> None:
-    def first(ctx: Any, x: Any) -> Any:
-        return x.detach().numpy() * 2
-
     def second(ctx: Any, x: Any) -> Any:
         x * 2
 
-    for forward, kind, mend in (
-        (first, "ndarray", "cr.tensor"),
+    forwards: list[tuple[Any, str, str]] = [
+        (lambda ctx, x: x.detach().numpy() * 2, "ndarray", "cr.tensor"),
         (second, "NoneType", "return sta"),
-    ):
-        f = cr.autograd_function(forward, lambda ctx, g: g)
+        (lambda ctx, x: {"twice": x * 2}, "dict", "as a tuple"),
+        (lambda ctx, x: (x.sum(), [x * 2]), "list", "as a tuple"),
+        (lambda ctx, x: x.sum().item(), "float", "the tensor, not its number"),
+    ]
+    for forward, kind, mend in forwards:
+        f = cr.autograd_function(forward, lambda ctx, *g: g[0])
         with pytest.warns(UserWarning, match=f"forward returned {kind} .*{mend}") as caught:
             f(cr.ones(3, requires_grad=True))
         assert caught[0].filename == __file__
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             f(cr.ones(3))  # nothing is lost
+
+
+def test_other_results_that_are_no_tensors_are_passed_on_in_silence() -> None:
+    f = cr.autograd_function(lambda ctx, x: (x * 2, 1.5, {"a": 1}, None), lambda ctx, *g: 2 * g[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert f(cr.ones(3, requires_grad=True))[1:] == (1.5, {"a": 1}, None)
+
+
+def test_a_backward_without_a_return_statement_warns() -> None:
+    def forgotten(ctx: Any, g: Any) -> Any:
+        g * 2
+
+    def meant(ctx: Any, g: Any) -> Any:
+        return None
+
+    x = cr.ones(3, requires_grad=True)
+    with pytest.warns(UserWarning, match="backward returned None, .*no return statement") as caught:
+        cr.autograd_function(lambda ctx, x: x * 2, forgotten)(x).sum().backward()
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cr.autograd_function(lambda ctx, x: x * 2, meant)(x).sum().backward()
+    assert x.grad is None
+
+
+def test_values_that_were_not_saved_are_missed_by_name() -> None:
+    f = cr.autograd_function(lambda ctx, x, w: x * w, lambda ctx, g: ctx.saved_variables.x)
+    x = cr.ones(3, requires_grad=True)
+    with pytest.raises(AttributeError, match=r"nothing was saved.*save_for_backward\(x=x\)"):
+        f(x, x).sum().backward()
+
+    def backward(ctx: Any, g: Any) -> Any:
+        return ctx.needs_input_grad.weight
+
+    f = cr.autograd_function(lambda ctx, x, w: x * w, backward)
+    with pytest.raises(AttributeError, match=r"no 'weight': the arguments are 'x', 'w'"):
+        f(x, x).sum().backward()
+
+
+def test_an_error_in_a_layer_names_the_innermost_one_and_its_inputs() -> None:
+    nn = cr.nn
+    net = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.ReLU(), nn.Linear(5, 1)))
+    with pytest.raises(cr.ShapeError) as caught:
+        net(X)
+    (note,) = caught.value.__notes__
+    assert "Linear(in_features=5, out_features=1, bias=True)" in note
+    assert "[2, 4]" in note
+
+
+def test_a_module_that_was_not_initialised_says_so_at_every_use() -> None:
+    class Net(cr.nn.Module):
+        def __init__(self) -> None:
+            self.factor = 2
+
+        def forward(self, x: Any) -> Any:
+            return x * self.factor
+
+    uses: list[Any] = [
+        lambda net: net(X),
+        lambda net: list(net.parameters()),
+        repr,
+        lambda net: net.register_buffer("b", X),
+        lambda net: setattr(net, "layer", cr.nn.ReLU()),
+    ]
+    for use in uses:
+        with pytest.raises(AttributeError, match=r"Net has to call super\(\).__init__\(\)"):
+            use(Net())
+
+    class Initialised(Net):
+        def __init__(self) -> None:
+            cr.nn.Module.__init__(self)
+
+    with pytest.raises(AttributeError, match="has no attribute 'factor'"):
+        Initialised()(X)
+
+
+def test_generators_and_coroutines_are_not_compiled() -> None:
+    def steps(x: Any) -> Any:
+        yield x
+
+    async def later(x: Any) -> Any:
+        return x
+
+    for function in (steps, later):
+        with pytest.raises(TypeError, match=f"got {function.__name__}, a generator or coroutine"):
+            cr.compile(function)
 
 
 def test_backward_of_two_outputs_with_one_parameter_gets_a_note() -> None:

@@ -78,9 +78,16 @@ def test_each_name_of_torch_for_r_leads_to_ours() -> None:
         ("custom_vjp", "say cr.autograd_function"),
         ("Function", "say cr.autograd.Function"),
         ("Linear", "say cr.nn.Linear"),
+        ("GradientTape", r"Tensors with requires_grad=True .* cr.grad\(f\)"),
+        ("histogram2d", "say np.histogram2d, which takes Tensors"),
         ("Adam", "say cr.optim.Adam"),
     ],
 )
 def test_a_name_leads_to_one_of_ours(name: str, mend: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': {mend}"):
         getattr(cr, name)
+
+
+def test_functions_of_nn_are_in_functional() -> None:
+    with pytest.raises(AttributeError, match=r"say cr\.nn\.functional\.softmax"):
+        getattr(cr.nn, "soft" + "max")

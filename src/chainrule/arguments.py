@@ -15,7 +15,13 @@ from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import DEFAULT_DEVICE, device, device_of, dtype_title, move
-from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    OutOfBoundsError,
+)
 from chainrule.primitives import elementwise
 
 Operand = Tensor | np.ndarray[Any, Any] | np.generic | complex  # a number, a bool too
@@ -106,6 +112,12 @@ def one_dim(dim: Any, ndim: int) -> int:
             f"{bound - 1}], but got {number})"
         )
     return number % bound
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise if a setting that is True or False is a text or a container, which would be true."""
+    if not isinstance(value, bool | int | np.bool_):
+        raise ArgumentTypeError(f"{entered()}{name} is True or False, but got {value!r}")
 
 
 def whole_number(value: Any, operation: str, name: str) -> int:
@@ -232,6 +244,44 @@ _OTHER_KINDS = dict.fromkeys("US", " Text is no number: convert it, as float(tex
 }
 
 
+def is_device(item: Any) -> bool:
+    """Return whether an argument of `to` is a device, and no dtype; raise for an unknown one."""
+    name = str(item).partition(":")[0]
+    if isinstance(item, device) or (isinstance(item, str) and name in ("cpu", "cuda")):
+        return True
+    if item.__class__ is int or (isinstance(item, str) and name.lower() in _OTHER_DEVICES):
+        raise DeviceError(
+            f"to(): {item!r} is no device of this library: say 'cpu', or 'cuda' for a GPU of "
+            "NVIDIA or AMD"
+        )
+    return False
+
+
+_OTHER_DEVICES = ("gpu", "mps", "xpu", "tpu", "hip", "xla", "meta", "vulkan", "opencl")
+
+
+def destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, np.dtype[Any] | None]:
+    """Return the device and the dtype of the arguments of `to`; None for those not given."""
+    found, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    tensor = kwargs.pop("tensor", None)
+    for name in ("non_blocking", "copy", "memory_format"):
+        kwargs.pop(name, None)
+    if kwargs:
+        raise ArgumentTypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    for arg in args:
+        if isinstance(arg, Tensor):
+            tensor = arg
+        elif arg is None or isinstance(arg, bool):  # non_blocking
+            continue
+        elif is_device(arg):
+            found = arg
+        else:
+            dtype = arg
+    if tensor is not None:
+        found, dtype = tensor.device, tensor.dtype
+    return found, None if dtype is None else dtype_of(dtype)
+
+
 def dtype_or_default(dtype: DTypeLike) -> np.dtype[Any]:
     """Return a dtype, or the default dtype for None."""
     return default_dtype() if dtype is None else dtype_of(dtype)
@@ -262,6 +312,8 @@ def leaf(
     """Return a new leaf tensor of `array`, on the device `target` (the default one if None)."""
     if memory:
         _check_memory(memory)
+    if requires_grad.__class__ is not bool:
+        check_flag("requires_grad", requires_grad)
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+import sys
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainrule.compiler import compile
+from chainrule.errors import ArgumentTypeError
 from chainrule.missing_names import missing
 
 __all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_tracing"]
@@ -49,7 +51,16 @@ def is_scripting() -> bool:
 is_tracing = is_scripting
 
 
+class _Callable(ModuleType):
+    """The type of this module, which raises where it is called as JAX's `jit` is."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise ArgumentTypeError("cr.jit is a module, as torch.jit is: write cr.compile(f)")
+
+
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name)
+
+    sys.modules[__name__].__class__ = _Callable

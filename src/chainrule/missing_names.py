@@ -1,4 +1,4 @@
-"""Names of PyTorch, torch for R and JAX that chainrule doesn't have, with what to say instead."""
+"""Names of other libraries that chainrule doesn't have, with what to say instead."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 _INSTEAD = {
     "chainrule": {
@@ -20,7 +22,7 @@ _INSTEAD = {
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
         # of JAX and HIPS autograd
         "fori_loop": "write a for loop, or say cr.scan",
-        "lax": "say cr.scan, cr.while_loop and cr.cond",
+        "lax": "say cr.scan, cr.while_loop, cr.cond and cr.stop_gradient",
         "custom_vjp custom_jvp": "say cr.autograd_function, with rules by @f.backward and @f.jvp",
         "make_jaxpr": "say g = cr.compile(f), and read g.source after a call",
         "jacfwd": "say cr.func.jacfwd, or cr.jacobian",
@@ -29,7 +31,25 @@ _INSTEAD = {
         "remat": "say cr.utils.checkpoint.checkpoint(f, *args)",
         "device_put": "say x.to(device)",
         "pmap": "say cr.vmap, or cr.distributed for many machines",
+        "tree_util": "say cr.tree",
+        "config": "arrays keep their dtype; for numbers, say cr.set_default_dtype(cr.float64)",
+        "debug": "print() shows values, outside of compiled functions",
         "elementwise_grad grad_and_aux make_vjp": "import it from chainrule.compat.autograd",
+        # of TensorFlow
+        "GradientTape": "Tensors with requires_grad=True record by themselves: call "
+        "loss.backward(), or take cr.grad(f)",
+        "constant": "say cr.tensor",
+        "reduce_sum": "say cr.sum",
+        "reduce_mean": "say cr.mean",
+        "reduce_max": "say cr.amax",
+        "reduce_min": "say cr.amin",
+        # of NumPy
+        "array": "say cr.tensor(data), which copies as np.array does",
+        "power": "say cr.pow",
+    },
+    "chainrule.random": {
+        "PRNGKey key": "say generator=cr.Generator().manual_seed(seed)",
+        "split fold_in": "say cr.Generator().manual_seed(seed) for each stream",
     },
     "chainrule.cuda": {
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
@@ -237,11 +257,18 @@ _HOMES = ("autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distri
 
 
 def _elsewhere(module: str, name: str) -> str:
-    """Return what to say for a public class of a package below, such as `Linear`."""
-    if module != "chainrule" or not name[:1].isupper():  # submodules are looked up as they load
+    """Return what to say for a name of another module: a class, or a function of NumPy's."""
+    if module == "chainrule.nn" and name in import_module(f"{module}.functional").__all__:
+        return f"say cr.nn.functional.{name}"
+    if module != "chainrule":
         return ""
-    found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
-    return f"say cr.{found[0]}.{name}" if found else ""
+    if name[:1].isupper():
+        found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
+        return f"say cr.{found[0]}.{name}" if found else ""
+    of_numpy = getattr(np, name, None)
+    if callable(of_numpy) and of_numpy in import_module("chainrule.interop.table").RULES:
+        return f"say np.{name}, which takes Tensors"
+    return ""
 
 
 def _close(module: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -653,6 +654,33 @@ def test_modules_and_functions_are_well():
     f = cr.compile(lambda x: x * 2)
     f(cr.ones(2))
     assert "all is well" in cr.why(f)
+
+
+class Hiding(cr.nn.Module):
+    """A module with layers and parameters in plain containers."""
+
+    def __init__(self, layers=None, weights=()):
+        super().__init__()
+        self.layers, self.weights = layers, weights
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([cr.nn.Linear(2, 1)],), "`0.layers` is a plain list, .* nn.ModuleList"),
+        (({"a": cr.nn.Linear(2, 1)},), "`0.layers` is a plain dict, .* nn.ModuleDict"),
+        ((None, (cr.nn.Parameter(cr.ones(1)),)), "`0.weights` is a plain tuple, .*ParameterList"),
+        (([cr.nn.ReLU(), 3, cr.ones(2)],), ""),
+    ],
+)
+def test_parameters_in_plain_containers_are_found(arguments, words):
+    model = cr.nn.Sequential(Hiding(*arguments))
+    assert re.search(words or "^Sequential has no parameters, .* train.$", cr.why(model))
+    model.append(cr.nn.Linear(2, 1))
+    loss = model[1](cr.ones(1, 2)).sum()
+    assert re.search(words or r"is None .*loss.backward\(\).$", cr.why(model, loss))
+    loss.backward()
+    assert re.search(f"^Each .*But {words}" if words else "^All is well", cr.why(model))
 
 
 def test_asking_changes_nothing():

@@ -198,7 +198,7 @@ def test_s55_an_unknown_name_says_which_there_are():
 
 def test_s55_without_names_the_error_says_so():
     saved = saved_by(lambda ctx, x: ctx.save_for_backward(1, 2))
-    with pytest.raises(AttributeError, match="2 by position"):
+    with pytest.raises(AttributeError, match="2 by position, as"):
         saved.first  # noqa: B018
 
 

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from chainrule.autograd.error_messages import mend_of_other, mismatch_text
 from chainrule.autograd.location import assigned_at
 from chainrule.autograd.modes import (
     MODES,
@@ -108,9 +109,8 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
             )
         return root.node.output_edge(root.output_nr)
     if root.__class__ is not Tensor and not isinstance(root, Tensor):
-        raise ArgumentTypeError(
-            f"element {index} of tensors is no Tensor but {type(root).__name__}"
-        )
+        mend = mend_of_other(root, "it must be a result of operations on Tensors")
+        raise ArgumentTypeError(f"element {index} of tensors is {mend}")
     edge = root._node if root._view is None else current_node(root)
     if edge is None:
         line = assigned_at(root)
@@ -137,14 +137,11 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
 
 def checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
     """Return a gradient in the dtype of its root, or raise if it does not fit."""
+    given = grad
     if not isinstance(grad, Tensor):
         (grad,) = as_tensors((grad,))
     if isinstance(root, Tensor) and grad.shape != root.shape:
-        raise ShapeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and "
-            f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
-            "shape."
-        )
+        raise ShapeError(mismatch_text(given, grad, root, index))
     if isinstance(root, Tensor) and grad.dtype.kind == "c" and root.dtype.kind != "c":
         raise DTypeError(
             f"grad_output[{index}] is {grad.dtype} but output[{index}] is {root.dtype}: both are "
@@ -161,7 +158,8 @@ def input_node(tensor: Any, name: Any) -> Any:
     if tensor.__class__ is GradientEdge:
         return tuple(tensor)
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
+        mend = mend_of_other(tensor, "give the one that the result was computed from")
+        raise ArgumentTypeError(f"input {name!r} is {mend}")
     edge = current_node(tensor)
     if edge is None:
         raise AutogradError(

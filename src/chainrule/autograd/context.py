@@ -40,11 +40,11 @@ class Named:
         if key.__class__ is int or not isinstance(key, str):
             return (*values.values(),)[key]
         if key not in values:
-            raise KeyError(f"there is no {key!r} here, only {_available(self)}")
+            raise KeyError(_missing_text(self, key))
         return values[key]
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"there is no {name!r} here, only {_available(self)}")
+        raise AttributeError(_missing_text(self, name))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.__dict__.values())
@@ -68,9 +68,17 @@ class Named:
         return f"({', '.join(parts)})"
 
 
-def _available(named: Named) -> str:
-    names = [repr(name) for name in named.__dict__ if isinstance(name, str)]
-    return f"the names {', '.join(names)}" if names else f"{len(named)} by position"
+def _missing_text(named: Named, name: str) -> str:
+    names = [repr(each) for each in named.__dict__ if isinstance(each, str)]
+    if isinstance(named, Needs):
+        return f"ctx.needs_input_grad has no {name!r}: the arguments are {', '.join(names)}"
+    unnamed = len(named) - len(names)
+    there = [*names, *([f"{unnamed} by position, as [0]"] if unnamed else [])]
+    only = f", only {', '.join(there)}" if there else ": nothing was saved"
+    return (
+        f"ctx.saved_variables has no {name!r}{only}. Save it in forward, by its name: "
+        f"ctx.save_for_backward({name}={name})"
+    )
 
 
 class Needs(Named):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -48,7 +49,8 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
     if len(shapes) > 1 and isinstance(error, ValueError) and not primitive.joint:
         text = broadcast_text(shapes)
         if text:
-            return ShapeError(f"{text} ({primitive.name} of shapes {shapes})")
+            fit = _fit_text(shapes) if len(shapes) == 2 else ""
+            return ShapeError(f"{text} ({primitive.name} of shapes {shapes}){fit}")
     if isinstance(error, TypeError) and _DTYPE_WORDS.search(str(error)):
         dtypes = " and ".join([str(array.dtype) for array in arrays])
         return DTypeError(f"{primitive.name} of {dtypes}: {error}")
@@ -97,6 +99,16 @@ def broadcast_text(shapes: list[tuple[int, ...]]) -> str:
     return ""
 
 
+def _fit_text(shapes: list[tuple[int, ...]]) -> str:
+    """Return which simple change of one of two shapes makes them broadcast, "" if none does."""
+    for own, other, name in (shapes[0], shapes[1], "a"), (shapes[1], shapes[0], "b"):
+        if len(own) < len(other) and own and not broadcast_text([(*own, 1), other]):
+            return f": {name}.unsqueeze(-1) would fit"
+        if name == "b" and len(own) == 2 == len(other) and own[::-1] == other:
+            return ": b.mT would fit"
+    return ""
+
+
 def _matmul_text(x: tuple[int, ...], y: tuple[int, ...]) -> str:
     if len(x) == 2 == len(y):
         text = f"mat1 and mat2 shapes cannot be multiplied ({x[0]}x{x[1]} and {y[0]}x{y[1]})"
@@ -114,4 +126,27 @@ def _matmul_text(x: tuple[int, ...], y: tuple[int, ...]) -> str:
         return f"{text}: {rule}, as for x.mT @ y"
     if len(x) > 1 == len(y) and x[-2] == y[0]:
         return f"{text}: {rule}, as for y @ x"
+    if len(x) > 2 == len(y) and math.prod(x[1:]) == y[0]:
+        return f"{text}: {rule}, as for x.flatten(1) @ y"
     return f"{text}: {rule}"
+
+
+def mend_of_other(value: Any, mend: str) -> str:
+    """Return what a value is that should be a Tensor, and what to write instead."""
+    mend = "for the derivative of a function, write cr.grad(f)(x)" if callable(value) else mend
+    return f"no Tensor but {type(value).__name__}: {mend}"
+
+
+def mismatch_text(given: Any, grad: Any, root: Any, index: int) -> str:
+    """Return the message about a gradient that has another shape than its tensor."""
+    sizes, mend = ", ".join(map(str, root.shape)), ""
+    if grad.ndim == 0:
+        full = f".expand({sizes})" if given is grad else f"cr.full([{sizes}], {given!r})"
+        mend = f": write {full}"
+    elif grad.size == root.size:
+        mend = f": write .reshape({sizes or '()'})"
+    return (
+        f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and "
+        f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
+        f"shape{mend}."
+    )

@@ -6,12 +6,14 @@ import ast
 import inspect
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from chainrule import pytree
 from chainrule.autograd.location import file_text, user_stack_level
+from chainrule.autograd.tensor import Tensor
 
 
 def help_text(
@@ -44,11 +46,7 @@ def _line_of(rule: Any) -> str:
 
 def _names_with_gradient(names: Sequence[str], backward: Any) -> set[str] | None:
     """Return the arguments for which the source of backward returns gradients, None if unknown."""
-    try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(backward)))
-        (function,) = ast.parse(source).body
-    except (OSError, TypeError, ValueError, SyntaxError):
-        function = ast.Pass()
+    function = _parsed(backward)
     if not isinstance(function, ast.FunctionDef):  # such as a lambda
         return set(names) if len(names) == 1 else None
     found: set[str] = set()
@@ -57,6 +55,15 @@ def _names_with_gradient(names: Sequence[str], backward: Any) -> set[str] | None
         if of_this is None:
             return None
         found |= of_this
+    return found
+
+
+def _parsed(function: Any) -> ast.stmt:
+    """Return the parsed definition of a function; an empty statement if it has no source."""
+    try:
+        (found,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return ast.Pass()
     return found
 
 
@@ -98,18 +105,45 @@ def _returned(body: Sequence[ast.stmt]) -> Iterator[ast.expr | None]:
 
 
 def warn_of_lost_outputs(name: str, outputs: Sequence[Any]) -> None:
-    """Warn of an output that is an array, or nothing, where inputs require grad."""
+    """Warn of outputs that have no gradient and should, where inputs require grad.
+
+    They are arrays, containers of tensors, and a single output that is no tensor.
+    """
     for index, output in enumerate(outputs):
-        is_array = isinstance(output, np.ndarray | np.floating | np.complexfloating)
-        if (is_array and output.dtype.kind in "fc") or (output is None and len(outputs) == 1):
-            kind = type(output).__name__
-            mend = "cr.tensor(...) of it" if is_array else "the result: is there a return statement"
+        mend = _mend_of_output(output, len(outputs) == 1)
+        if mend:
             warnings.warn(
-                f"{name}: forward returned {kind} as output {index}, to which no gradient "
-                f"flows, though an input requires grad: return {mend}{'' if is_array else '?'}",
+                f"{name}: forward returned {type(output).__name__} as output {index}, to which no "
+                f"gradient flows, though an input requires grad: return {mend}",
                 UserWarning,
                 stacklevel=user_stack_level(),
             )
+
+
+def _mend_of_output(output: Any, single: bool) -> str:
+    """Return what forward should return in the place of an output, "" if that is fine."""
+    if isinstance(output, Tensor):
+        return ""
+    if isinstance(output, np.ndarray | np.floating | np.complexfloating):
+        return "cr.tensor(...) of it" if output.dtype.kind in "fc" else ""
+    if isinstance(output, Mapping | list | tuple):
+        parts = [leaf for _, leaf in pytree.leaves(output)]
+        return "its tensors as a tuple" if any(isinstance(p, Tensor) for p in parts) else ""
+    if output is None and single:
+        return "the result: is there a return statement?"
+    return "the tensor, not its number" if isinstance(output, float) and single else ""
+
+
+def warn_of_lost_gradients(function: Any) -> None:
+    """Warn of a backward that returned None, if its source has no return statement."""
+    rule = _parsed(function.backward_rule)
+    if isinstance(rule, ast.FunctionDef) and not list(_returned(rule.body)):
+        warnings.warn(
+            f"{function.name}: backward returned None, so no gradient flows: it has no return "
+            "statement. If that is meant, write return None",
+            UserWarning,
+            stacklevel=user_stack_level(),
+        )
 
 
 def packed_text(name: str, rule: Any, count: int | None, outputs: int) -> str:

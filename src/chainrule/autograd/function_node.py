@@ -13,7 +13,7 @@ from chainrule.autograd.context import (
     for_edges,
     saved_late_error,
 )
-from chainrule.autograd.function_help import packed_text
+from chainrule.autograd.function_help import packed_text, warn_of_lost_gradients
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
@@ -234,6 +234,7 @@ class FunctionNode(Node):
                     )
             return list(map(result.get, names))
         if result is None:
+            warn_of_lost_gradients(self.function)
             return [None] * len(names)
         values = list(result) if isinstance(result, tuple | list) else [result]
         tracked = len(edges) - edges.count(None)

@@ -127,7 +127,19 @@ def modes() -> Modes:
 _UNREAD: Any = object()
 
 
-class ModeContext:
+class _ModeType(type):
+    """The type of modes, which raises where one is entered that has not been called."""
+
+    def __enter__(cls) -> None:
+        raise ArgumentTypeError(
+            f"with cr.{cls.__name__}: enters the class: write with cr.{cls.__name__}():"
+        )
+
+    def __exit__(cls, *details: object) -> None:
+        pass
+
+
+class ModeContext(metaclass=_ModeType):
     """A context manager and decorator that changes some fields of the modes."""
 
     _changes: dict[str, Any]

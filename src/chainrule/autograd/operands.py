@@ -60,7 +60,7 @@ def check_operands(name: str, a: Any, b: Any) -> None:
     if INTERNAL[sys._getframe(2).f_code.co_filename]:
         return  # called by a function, which names itself
     for value, other in ((a, b), (b, a)):
-        mend = _mend_of_operand(value)
+        mend = mend_of_operand(value)
         if not mend or not isinstance(other, Tensor):
             continue
         is_index = other.dtype.kind in "iub" and other._array.size == 1
@@ -72,12 +72,16 @@ def check_operands(name: str, a: Any, b: Any) -> None:
         )
 
 
-def _mend_of_operand(value: Any) -> str:
+def mend_of_operand(value: Any) -> str:
     """Return what to write for an operand that no tensor computes with; "" if Python shall say."""
     if value is None:
         return "is a return statement missing, or is it a .grad before backward()?"
     if isinstance(value, list | tuple):
-        return f"write cr.tensor({value!r})"
+        if any(isinstance(each, Tensor) for each in value):
+            one = f"take the one Tensor out of the {type(value).__name__}, with [0]"
+            return one if len(value) == 1 else "join the Tensors first, with cr.stack() or cr.cat()"
+        text = repr(value)
+        return f"write cr.tensor({text if len(text) < _LONG else '...'})"
     if isinstance(value, str | bytes):
         return "a tensor computes with numbers"
     is_torchs = type(value).__module__.partition(".")[0] == "torch"
@@ -89,6 +93,7 @@ def _type_name(value: Any) -> str:
     return f"torch.{kind.__name__}" if kind.__module__.startswith("torch") else kind.__name__
 
 
+_LONG = 80  # characters of an operand that an error doesn't repeat
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 
 
@@ -157,8 +162,10 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
             continue
         tensor = _operand(value, like)
         if tensor is NotImplemented:
+            mend = mend_of_operand(value)
             raise ArgumentTypeError(
-                f"{entered()}expected a Tensor, an array or a number, got {type(value).__name__}"
+                f"{entered()}expected a Tensor, an array or a number, got {_type_name(value)}"
+                + (mend and f": {mend}")
             )
         tensors.append(tensor)
     return tensors

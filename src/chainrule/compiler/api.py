@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 import os
 import threading
@@ -45,6 +46,9 @@ _VERIFIED_FIRST = 2
 
 _VERIFIED_EVERY = 100
 """Number of calls of a signature of which one is verified, by default."""
+
+_YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Flags of code whose call does not run it."""
 
 
 class Compiled:
@@ -579,5 +583,11 @@ def compile(
         raise ArgumentTypeError(
             f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
             "call what it returns as you would call f"
+        )
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & _YIELDS:
+        raise ArgumentTypeError(
+            f"compile() takes a function that returns its result, got {code.co_name}, a generator "
+            "or coroutine function: compile what it calls"
         )
     return _made(function, backend, _verified_every(verify), strict=strict)

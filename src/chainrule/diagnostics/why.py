@@ -369,8 +369,12 @@ def _of_gradient(tensor: Tensor, name: str, grad: Tensor, root: Tensor | None) -
     zero = int((values == 0).sum())
     if zero < values.size or not values.size:
         some = f" {zero} of its {values.size} elements are 0." if zero else ""
-        size = f"from {values.min():.4g} to {values.max():.4g}" if values.dtype.kind == "f" else ""
-        return f"All is well: {name} has a gradient{', ' + size if size else ''}.{some}"
+        size = ""
+        if values.dtype.kind == "f" and values.size == 1:
+            size = f", {values.item():.4g}"
+        elif values.dtype.kind == "f":
+            size = f", from {values.min():.4g} to {values.max():.4g}"
+        return f"All is well: {name} has a gradient{size}.{some}"
     return _of_zeros(tensor, name, root)
 
 
@@ -429,15 +433,19 @@ def _of_traced(begin: str, name: str, traced: Any, root: Tensor) -> str:
 
 
 def _of_module(module: Any, root: Tensor | None) -> str:
-    parameters = dict(module.named_parameters())
+    parameters, hidden = dict(module.named_parameters()), _hidden(module)
     if not parameters:
-        return f"{type(module).__name__} has no parameters, so there is nothing to train."
+        nothing = f"{type(module).__name__} has no parameters, so there is nothing to train."
+        return f"{nothing} {hidden}".rstrip()
     frozen = [name for name, p in parameters.items() if not p.requires_grad]
     missing = [name for name, p in parameters.items() if p.requires_grad and p._grad is None]
     zero = [n for n, p in parameters.items() if p._grad is not None and not p._grad._array.any()]
     title = f"{type(module).__name__}, with {len(parameters)} parameters"
     if not (frozen or missing or zero):
-        return f"All is well: each parameter of {title}, has a gradient that is not 0."
+        well = f"ach parameter of {title}, has a gradient that is not 0."
+        return (
+            f"E{well} But {hidden[:1].lower()}{hidden[1:]}" if hidden else f"All is well: e{well}"
+        )
     parts = []
     if frozen:
         parts.append(f"frozen, by requires_grad_(False): {_listed(frozen)}")
@@ -447,7 +455,34 @@ def _of_module(module: Any, root: Tensor | None) -> str:
         parts.append(f"with a gradient of 0: {_listed(zero)}")
     text = f"{title}: {'; '.join(parts)}."
     first = (missing or zero or frozen)[0]
-    return f"{text} {_of_tensor(parameters[first], root, first)}"
+    return f"{text} {_of_tensor(parameters[first], root, first)} {hidden}".rstrip()
+
+
+def _hidden(module: Any) -> str:
+    """Tell of modules and parameters in plain containers, which no optimiser is given."""
+    modules = dict(module.named_modules())
+    known = {id(each) for each in (*modules.values(), *module.parameters())}
+    for path, owner in modules.items():
+        for name, value in vars(owner).items():
+            listed = list(value.values()) if isinstance(value, dict) else value
+            if name[:1] == "_" or not isinstance(listed, list | tuple):
+                continue
+            lost = [each for each in listed if _trains(each) and id(each) not in known]
+            if lost:
+                kind = "Parameter" if isinstance(lost[0], Tensor) else "Module"
+                container = "Dict" if isinstance(value, dict) else "List"
+                return (
+                    f"`{f'{path}.' if path else ''}{name}` is a plain {type(value).__name__}, "
+                    f"whose parameters no optimiser gets: put it into nn.{kind}{container}."
+                )
+    return ""
+
+
+def _trains(value: Any) -> bool:
+    """Tell whether something in a container is a parameter, or has some."""
+    if isinstance(value, Tensor):
+        return value.is_leaf and value.requires_grad
+    return hasattr(value, "named_parameters") and any(True for _ in value.parameters())
 
 
 def _listed(names: list[str]) -> str:

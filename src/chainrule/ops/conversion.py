@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, is_device, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import DTYPE_TITLES, dtype_title
 from chainrule.backend import device as as_device
-from chainrule.errors import DeviceError
 from chainrule.operation import operation
 from chainrule.primitives import elementwise
 
@@ -147,13 +146,8 @@ def to(
             continue
         if isinstance(item, Tensor):
             dtype, device = item.dtype, item.device
-        elif _is_device(item):
+        elif is_device(item):
             device = item
-        elif isinstance(item, str) and item.partition(":")[0] in _OTHER_DEVICES:
-            raise DeviceError(
-                f"to(): {item!r} is no device of this library: say 'cpu', or 'cuda' for a GPU of "
-                "NVIDIA or AMD"
-            )
         else:
             dtype = item
     result = x
@@ -163,14 +157,6 @@ def to(
         result = elementwise.to_device.apply(result, source=x.device, target=as_device(device))
     return elementwise.clone.apply(x) if copy and result is x else result
 
-
-def _is_device(item: Any) -> bool:
-    return isinstance(item, as_device) or (
-        isinstance(item, str) and item.partition(":")[0] in ("cpu", "cuda")
-    )
-
-
-_OTHER_DEVICES = ("gpu", "mps", "xpu", "tpu", "hip", "xla", "meta", "vulkan", "opencl")
 
 _TYPE_NAMES = {f"{title}Tensor": name for name, title in DTYPE_TITLES.items()}
 

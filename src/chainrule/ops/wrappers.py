@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating, one_dim
-from chainrule.autograd.operands import as_operands, as_tensors
+from chainrule.autograd.operands import as_operands, as_tensors, mend_of_operand
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted
 from chainrule.errors import ArgumentTypeError, DTypeError
@@ -67,9 +67,10 @@ def function_of_operator(
     def function(x: Operand, y: Operand) -> Tensor:
         result: Tensor = operator(x, y)
         if result is NotImplemented:
+            mend = mend_of_operand(x) or mend_of_operand(y)
             raise ArgumentTypeError(
                 f"{name}(): expected tensors, arrays or numbers, got {type(x).__name__} and "
-                f"{type(y).__name__}"
+                f"{type(y).__name__}" + (mend and f": {mend}")
             )
         return result
 

@@ -144,8 +144,9 @@ class Optimizer:
         listed: list[Any] = _ordered(params)
         if not listed:
             raise ArgumentError(
-                "optimizer got an empty parameter list: give the tensors to update (a generator "
-                "can be iterated only once)"
+                "optimizer got an empty parameter list: give the tensors to update. A generator "
+                "can be iterated only once, and layers in a plain list or dict have to be in an "
+                "nn.ModuleList or nn.ModuleDict, as cr.why(net) tells"
             )
         for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)

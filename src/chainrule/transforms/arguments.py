@@ -131,10 +131,12 @@ def primal(
         x = tensor_of(values)
     except TypeError:
         kind = "an array of objects" if is_array(values) else type(leaf).__name__
+        mend = "cr.tree.register() makes a class a container of its parts"
+        if isinstance(leaf, str | bytes):
+            mend = "hand texts over in an argument of their own"
         raise ArgumentTypeError(
             f"{title}: expected a tensor, an array or a float at {_place(path, name_of)}, got "
-            f"{kind}: cr.tree.register() makes a class a container of its parts, "
-            "and argnums says which arguments to differentiate by"
+            f"{kind}: {mend}, and argnums says which arguments to differentiate by"
         ) from None
     if x.dtype.kind not in "fc":
         mend = "write 2.0 for 2"

@@ -688,6 +688,7 @@ OUTSIDE = {
     "clock": ("perf_counter()", "None"),
     "date": ("datetime.datetime.now().timestamp()", "None"),
     "entropy": ("uuid.uuid4().int", "None"),
+    "system's numbers": ("random.SystemRandom().random()", "None"),
     "precision": ("decimal.getcontext().prec", "setattr(decimal.getcontext(), 'prec', 7)"),
     "thread": ("in_a_thread()", "FACTOR.append(2)"),
     "threads": ("threading.active_count()", "threading.Thread(target=EVENT.wait).start()"),
@@ -708,7 +709,7 @@ def test_clocks_files_and_threads_are_read_at_each_call(
     monkeypatch.chdir(tmp_path)
     read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
     text = f"""
-import datetime, decimal, hashlib, inspect, io, os, pathlib, secrets, threading, uuid
+import datetime, decimal, hashlib, inspect, io, os, pathlib, random, secrets, threading, uuid
 from time import perf_counter
 FACTOR, NUMBER, EVENT = [1], 8, threading.Event()
 BUFFER, DIGEST = io.StringIO("1"), hashlib.sha256()

@@ -177,7 +177,9 @@ def is_readable(stream: Any) -> bool:
 
 
 def is_generator(x: Any) -> bool:
-    """Whether an object is a random generator of NumPy or Python."""
+    """Whether an object is a random generator of NumPy or Python that has a state."""
+    if type(x).__name__ == "SystemRandom":
+        return False
     classes = [
         vars(sys.modules[n]).get(c) for n, c in _GENERATOR_CLASSES.items() if n in sys.modules
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import pickle
+import random
 import re
 import sys
 import weakref
@@ -503,7 +504,7 @@ class GeneratorStates:
         for generator, before in self._states:
             if _state(generator) != before:
                 raise CompileError(
-                    f"a compiled function called a method of a {_name(generator)}, whose "
+                    f"a compiled function called a method of {_name(generator)}, whose "
                     "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
                     "its kin, or pass the numbers as an argument"
                 )
@@ -525,8 +526,11 @@ def _state(generator: Any) -> bytes:
 
 
 def _name(generator: Any) -> str:
+    shared = {id(np.random.mtrand._rand): "np.random", id(random._inst): "random"}
+    if id(generator) in shared:
+        return f"the module {shared[id(generator)]}"
     module = type(generator).__module__.removesuffix(".mtrand").removesuffix("._generator")
-    return f"{module}.{type(generator).__name__}"
+    return f"a {module}.{type(generator).__name__}"
 
 
 _PROBE = (object(),)

@@ -306,7 +306,7 @@ def _conv(
         raise ShapeError(
             f"{name}: Given groups={groups}, weight of size {list(w.shape)}, expected input"
             f"{list(x.shape)} to have {w.shape[1] * groups} channels, but got {x.shape[1]} "
-            "channels instead"
+            f"channels instead{_mend_of_channels(x, w.shape[1] * groups, single)}"
         )
     padded = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
     extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
@@ -317,6 +317,17 @@ def _conv(
         )
     out = convolution.convolve.apply(x, w, window=(strides, pads, dilations, groups))
     return without_batch_axis(_add_bias(name, out, bias, rank), single)
+
+
+def _mend_of_channels(x: Tensor, channels: int, single: bool) -> str:
+    """Return how an input has its channels at dimension 1, "" if that is unknown."""
+    if single and channels == 1:
+        return ". For a batch of one channel, write x.unsqueeze(1)"
+    if x.shape[-1] == channels:
+        return (
+            f". If its last dimension is that of the channels, write x.movedim(-1, {-x.ndim + 1})"
+        )
+    return ""
 
 
 def _conv_transpose(
@@ -342,6 +353,7 @@ def _conv_transpose(
         raise ShapeError(
             f"{name}: Given transposed=1, weight of size {list(w.shape)}, expected input"
             f"{list(x.shape)} to have {w.shape[0]} channels, but got {x.shape[1]} channels instead"
+            f"{_mend_of_channels(x, w.shape[0], single)}"
         )
     if any(k >= max(s, d) for k, s, d in zip(extra, strides, dilations, strict=True)):
         raise ArgumentError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -172,19 +173,31 @@ def _class_dim(x: Tensor, classes: Tensor, name: str) -> int:
     """Return the dimension of the classes; raise if `classes` doesn't have all other dimensions."""
     if x.ndim == 0:
         raise ShapeError(f"{name}: input has no dimension of classes: its shape is []")
-    if classes.dtype.kind not in "iu":
-        raise DTypeError(
-            f"{name}: expected integers in target, the number of the right class in each row, but "
-            f"got {classes.dtype}: convert it with .long()"
-        )
     dim = min(x.ndim - 1, 1)
     expected = x.shape[:dim] + x.shape[dim + 1 :]
+    if classes.dtype.kind not in "iu":
+        swapped = classes.ndim > x.ndim
+        mend = f"{name}(input, target) takes target last" if swapped else "convert it with .long()"
+        raise DTypeError(
+            f"{name}: expected integers in target, the number of the right class in each row, but "
+            f"got {classes.dtype}: {mend}"
+        )
     if classes.shape != expected:
         raise ShapeError(
             f"{name}: expected input batch_size ({x.shape[0]}) to match target: input has shape "
             f"{list(x.shape)}, so target must have {list(expected)}, but has {list(classes.shape)}"
+            f"{_mend_of_target(x, classes, dim, expected)}"
         )
     return dim
+
+
+def _mend_of_target(x: Tensor, classes: Tensor, dim: int, expected: tuple[int, ...]) -> str:
+    """Return how a target becomes one of the expected shape, "" if that is unknown."""
+    if classes.shape == x.shape and x.shape[dim] > 1:  # one-hot
+        return f": write target.argmax({dim})"
+    if classes.ndim == x.ndim and classes.size == math.prod(expected):
+        return f": write target.reshape({', '.join(map(str, expected))})"
+    return ""
 
 
 def _class_weights(name: str, weight: Operand | None, count: int, dtype: Any) -> Tensor | None:
@@ -444,7 +457,8 @@ def binary_cross_entropy_with_logits(
 
 def _check_same_shape(x: Tensor, y: Tensor, name: str, text: str) -> None:
     if x.shape != y.shape:
-        raise ShapeError(f"{name}: {text}: {list(y.shape)} and {list(x.shape)}")
+        like = ": write target.reshape(input.shape)" if x.size == y.size else ""
+        raise ShapeError(f"{name}: {text}: {list(y.shape)} and {list(x.shape)}{like}")
 
 
 def _reduce_elements(losses: Tensor, weight: Operand | None, name: str, reduction: str) -> Tensor:

@@ -67,9 +67,10 @@ def with_batch_axis(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]
     if x.ndim == rank + 1:
         return ops.unsqueeze(x, 0), True
     if x.ndim != rank + 2:
+        sizes = ("depth", "height", "width")[-rank:] if rank > 1 else ("length",)
         raise ShapeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got "
-            f"input of size: {list(x.shape)}"
+            f"input of size: {list(x.shape)}. Give it the shape (n, channels, {', '.join(sizes)})"
         )
     return x, False
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.function import Function
 from chainrule.autograd.node import HookDict, RemovableHandle
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import LocatedError
 
 if TYPE_CHECKING:
     from chainrule.nn.modules.module import Module
@@ -260,3 +261,14 @@ def _pass(values: tuple[Any, ...]) -> tuple[list[int], tuple[Any, ...], Any]:
     for i, tensor in zip(found, passed, strict=True):
         listed[i] = tensor
     return found, tuple(listed), passed[0].grad_fn
+
+
+def note_failure(error: Exception, module: Module, inputs: tuple[Any, ...]) -> None:
+    """Note the innermost module whose call failed, and the shapes of its inputs."""
+    module._kinds  # noqa: B018 - raises if Module.__init__ was not called
+    begin = "In the module "
+    notes: list[str] = getattr(error, "__notes__", [])
+    if isinstance(error, LocatedError) and not any(note.startswith(begin) for note in notes):
+        shapes = [str(list(each.shape)) for each in inputs if isinstance(each, Tensor)]
+        got = f", whose inputs have the shapes {', '.join(shapes)}" if shapes else ""
+        error.add_note(f"{begin}{module._get_name()}({module.extra_repr()}){got}.")

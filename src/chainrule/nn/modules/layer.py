@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, dataclass_transform
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError
 from chainrule.nn.modules.module import Module
 
@@ -92,6 +93,8 @@ def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
         inspect.Parameter(name, kind, default=getattr(cls, name, empty)) for name in cls._settings
     ]
     signature = inspect.Signature(parameters)
+    kinds = [item for each in cls.__mro__ for item in inspect.get_annotations(each).items()]
+    of_tensors = {name for name, kind in kinds if "Tensor" in str(kind) or "Any" in str(kind)}
 
     def __init__(self: FunctionLayer, *args: Any, **kwargs: Any) -> None:
         try:
@@ -101,6 +104,11 @@ def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
         given.apply_defaults()
         Module.__init__(self)
         for name, value in given.arguments.items():
+            if isinstance(value, Tensor) and name not in of_tensors:
+                raise ArgumentTypeError(
+                    f"{cls.__name__}() takes settings alone, but got a Tensor as {name}: make it "
+                    f"first, and then call it, {cls.__name__}()(...)"
+                )
             setattr(self, name, value)
         self._convert()
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
     from chainrule.nn.modules.module import Module
 
@@ -49,3 +52,31 @@ class Members(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+class NotInitialized:
+    """An attribute of modules until `Module.__init__` has set it."""
+
+    def __get__(self, module: Any | None, owner: type) -> Any:
+        if module is not None:
+            raise not_initialized(module, "Module.__init__() has not been called")
+
+
+def not_initialized(module: Any, text: str) -> AttributeError:
+    kind = type(module).__name__
+    return AttributeError(f"{text}: {kind} has to call super().__init__() in its __init__, first")
+
+
+def check_member(name: str, kind: str, value: Any) -> None:
+    """Raise if a member is assigned something of another kind."""
+    if value is None or (kind in BUFFERS and isinstance(value, Tensor)):
+        return
+    expected = {PARAMETER: "nn.Parameter", MODULE: "nn.Module"}.get(kind, "Tensor")
+    title = {MODULE: "child module", TRANSIENT: BUFFER}.get(kind, kind)
+    raise ArgumentTypeError(
+        f"cannot assign {type(value).__name__!r} object as {title} {name!r} ({expected} or None "
+        f"expected): write {expected}(...) of it, or use another name"
+    )

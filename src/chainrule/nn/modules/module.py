@@ -6,14 +6,30 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from chainrule.arguments import DeviceLike, DTypeLike, dtype_of
+from chainrule.arguments import DeviceLike, DTypeLike, destination, dtype_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.node import RemovableHandle
 from chainrule.autograd.tensor import Tensor, is_parameter, member_kind
-from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, LocatedError
 from chainrule.interrupts import call_then
-from chainrule.nn.modules.hooks import GLOBAL_HOOKS, HookDictionaries, Hooks, call_with_hooks
-from chainrule.nn.modules.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, Members
+from chainrule.nn.modules.hooks import (
+    GLOBAL_HOOKS,
+    HookDictionaries,
+    Hooks,
+    call_with_hooks,
+    note_failure,
+)
+from chainrule.nn.modules.members import (
+    BUFFER,
+    BUFFERS,
+    MODULE,
+    PARAMETER,
+    TRANSIENT,
+    Members,
+    NotInitialized,
+    check_member,
+    not_initialized,
+)
 from chainrule.nn.modules.state import IncompatibleKeys, load_state, save_state
 from chainrule.nn.parameter import Parameter, is_uninitialized
 from chainrule.pytree import Stateful
@@ -61,7 +77,9 @@ class Module(Stateful, HookDictionaries):
     """
 
     training: bool
-    _kinds: dict[str, str]  # kind of each member, in the order of registration
+    _kinds: dict[str, str] = NotInitialized()  # type: ignore[assignment]
+    """The kind of each member, by name, in the order of registration."""
+
     _hooks: Hooks | None
 
     def __init__(self) -> None:
@@ -74,9 +92,13 @@ class Module(Stateful, HookDictionaries):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return ``forward(*args, **kwargs)``, between the hooks if there are any."""
-        if self._hooks is None and not GLOBAL_HOOKS.any:
-            return self.forward(*args, **kwargs)
-        return call_with_hooks(self, self.forward, args, kwargs)
+        try:
+            if self._hooks is None and not GLOBAL_HOOKS.any:
+                return self.forward(*args, **kwargs)
+            return call_with_hooks(self, self.forward, args, kwargs)
+        except (LocatedError, AttributeError) as error:
+            note_failure(error, self, args)
+            raise
 
     # --- members ---
 
@@ -90,12 +112,9 @@ class Module(Stateful, HookDictionaries):
             object.__setattr__(self, name, value)
             return
         if kinds is None:
-            raise AttributeError(
-                f"cannot assign {kind} before Module.__init__() call: {type(self).__name__} has to "
-                "call super().__init__() first"
-            )
+            raise not_initialized(self, f"cannot assign {kind} before Module.__init__() call")
         if kind is None:
-            _check_member(name, kinds[name], value)
+            check_member(name, kinds[name], value)
         elif kinds.get(name) != kind:
             kinds.pop(name, None)
             kinds[name] = kind
@@ -110,7 +129,7 @@ class Module(Stateful, HookDictionaries):
 
     def _register(self, kind: str, name: str, value: Any) -> None:
         if "_kinds" not in self.__dict__:
-            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+            raise not_initialized(self, f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{kind} name should be a string. Got {type(name).__name__}")
         if "." in name:
@@ -393,7 +412,12 @@ class Module(Stateful, HookDictionaries):
         >>> cr.nn.Linear(2, 2).to(cr.float64).weight.dtype
         dtype('float64')
         """
-        device, dtype = _destination(*args, **kwargs)
+        device, dtype = destination(*args, **kwargs)
+        if dtype is not None and dtype.kind not in "fc":
+            raise ArgumentTypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"{dtype}"
+            )
 
         def convert(tensor: Tensor) -> Tensor:
             floating = tensor.dtype.kind in "fc"
@@ -612,49 +636,6 @@ class Module(Stateful, HookDictionaries):
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if not name[0].isdigit()]
-
-
-def _check_member(name: str, kind: str, value: Any) -> None:
-    """Raise if a member is assigned something of another kind."""
-    if value is None or (kind in BUFFERS and isinstance(value, Tensor)):
-        return
-    expected = {PARAMETER: "nn.Parameter", MODULE: "nn.Module"}.get(kind, "Tensor")
-    title = {MODULE: "child module", TRANSIENT: BUFFER}.get(kind, kind)
-    raise ArgumentTypeError(
-        f"cannot assign {type(value).__name__!r} object as {title} {name!r} ({expected} or None "
-        f"expected): write {expected}(...) of it, or use another name"
-    )
-
-
-def _destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, Any]:
-    """Return the device and the dtype of the arguments of `to`."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    tensor = kwargs.pop("tensor", None)
-    for name in ("non_blocking", "copy", "memory_format"):
-        kwargs.pop(name, None)
-    if kwargs:
-        raise ArgumentTypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    for arg in args:
-        if isinstance(arg, Tensor):
-            tensor = arg
-        elif arg is None or isinstance(arg, bool):  # non_blocking
-            continue
-        elif _is_device(arg):
-            device = arg
-        else:
-            dtype = arg
-    if tensor is not None:
-        device, dtype = tensor.device, tensor.dtype
-    dtype = None if dtype is None else dtype_of(dtype)
-    if dtype is not None and dtype.kind not in "fc":
-        raise ArgumentTypeError(
-            f"nn.Module.to only accepts floating point or complex dtypes, but got desired {dtype}"
-        )
-    return device, dtype
-
-
-def _is_device(arg: Any) -> bool:
-    return (hasattr(arg, "index") and hasattr(arg, "type")) or str(arg).startswith(("cpu", "cuda"))
 
 
 def _indented(text: str) -> str:

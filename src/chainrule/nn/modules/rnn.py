@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.control_flow import scan
 from chainrule.creation import empty, tensor, zeros
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.linear import draw_uniform
 from chainrule.nn.modules.module import Module
@@ -203,6 +203,11 @@ class RNNBase(Module):
         shapes = [(count, x.shape[1], size) for size in sizes]
         if given is None:
             return [zeros(shape, dtype=x.dtype, device=x.device) for shape in shapes]
+        if (self.mode == "LSTM") == isinstance(given, Tensor):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: hx is a pair (h_0, c_0) for LSTM, and h_0 for others, got "
+                f"a {type(given).__name__}"
+            )
         states = list(given) if self.mode == "LSTM" else [given]
         states = states if batched else [state.unsqueeze(1) for state in states]
         for state, shape in zip(states, shapes, strict=True):
