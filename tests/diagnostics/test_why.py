@@ -195,8 +195,148 @@ def copied_by_tensor():
     return cr.why(y)
 
 
+def layers_in_a_list():
+    class Net(cr.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = cr.nn.Linear(1, 1)
+            self.list_of_layers = [cr.nn.Linear(1, 1) for _ in range(4)]
+
+    return cr.why(Net())
+
+
+def drawn_by_normal():
+    mu = leaf(0.0)
+    out = cr.normal(mu, cr.ones(1)) ** 2
+    return cr.why(out)
+
+
+def drawn_by_sample():
+    mean = leaf(0.0, 0.0)
+    m = cr.distributions.Normal(mean, 1.0)
+    tunable = m.sample((64,))
+    loss = (tunable - 1.0).pow(2).mean()
+    return cr.why(mean, loss)
+
+
+def variable_of_the_loss():
+    w = leaf(1.0, 2.0)
+    loss = cr.autograd.Variable((w * 2).sum(), requires_grad=True)
+    loss.backward()
+    return cr.why(w)
+
+
+def thresholded():
+    x = leaf(0.2, 0.7)
+    mask = (x > 0.5).float()
+    dice = 1 - mask.mean()
+    return cr.why(dice)
+
+
+def accuracy_as_a_loss():
+    model = cr.nn.Linear(2, 3)
+    predicted = model(cr.ones(4, 2)).argmax(1)
+    loss = (predicted != cr.tensor([0, 1, 2, 0])).float().mean()
+    return cr.why(model, loss)
+
+
+def called_with_a_state_dict():
+    model = cr.nn.Linear(2, 1)
+    out = cr.func.functional_call(model, model.state_dict(), cr.ones(2))
+    return cr.why(model.weight, out.sum())
+
+
+def all_parameters_frozen():
+    model = cr.nn.Linear(2, 1)
+    for p in model.parameters():
+        p.requires_grad = False
+    loss = model(cr.ones(2)).sum()
+    return cr.why(loss)
+
+
+def required_too_late():
+    x = cr.ones(2)
+    y = (x * 2).sum()
+    x.requires_grad_()
+    return cr.why(x, y)
+
+
+def parameter_of_a_result():
+    w = leaf(1.0)
+    p = cr.nn.Parameter(w * 2)
+    (p**2).sum().backward()
+    return cr.why(w)
+
+
+def moved_to_a_dtype():
+    x = leaf(1.0)
+    x = x.to(cr.float64)
+    (x * 2).sum().backward()
+    return cr.why(x)
+
+
+def softmax_of_one_element():
+    w = cr.ones(3, 1, requires_grad=True)
+    loss = -w.softmax(1).log().mean()
+    loss.backward(retain_graph=True)
+    return cr.why(w)
+
+
+def weights_of_zeros():
+    w1, w2 = cr.zeros(2, 3, requires_grad=True), cr.zeros(3, 1, requires_grad=True)
+    loss = ((cr.ones(4, 2) @ w1).tanh() @ w2 - 1.0).pow(2).mean()
+    loss.backward(retain_graph=True)
+    return cr.why(w1)
+
+
+def state_carried_over():
+    w = leaf(1.0)
+    h = cr.zeros(1)
+    for step in range(2):
+        h = (h + w).tanh()
+        loss = h.sum()
+        if step == 0:
+            loss.backward()
+    return cr.why(loss)
+
+
+def gradient_of_a_line():
+    x = leaf(1.0)
+    (g,) = cr.autograd_grad((3 * x).sum(), x, create_graph=True)
+    return cr.why(g)
+
+
+def certain_and_right():
+    x = cr.tensor([[1000.0, 0.0]], requires_grad=True)
+    loss = cr.nn.functional.cross_entropy(x, cr.tensor([0]))
+    loss.backward(retain_graph=True)
+    return cr.why(x)
+
+
 GITHUB = "https://github.com/"
 ASKED = {
+    f"{GITHUB}pytorch/pytorch/issues/666": (
+        layers_in_a_list,
+        ["`list_of_layers` is a plain list", "nn.ModuleList"],
+    ),
+    f"{GITHUB}pytorch/pytorch/issues/4620": (drawn_by_normal, ["cr.normal(mu", "* cr.randn("]),
+    f"{GITHUB}jeanfeydy/geomloss/issues/31": (drawn_by_sample, ["m.sample((64,))", "rsample()"]),
+    f"{GITHUB}speechbrain/speechbrain/issues/735": (
+        variable_of_the_loss,
+        ["Variable((w * 2).sum(), requires_grad=True)", "a new leaf"],
+    ),
+    f"{GITHUB}qubvel-org/segmentation_models.pytorch/pull/611": (
+        thresholded,
+        ["`x > 0.5`", "sigmoid("],
+    ),
+    f"{GITHUB}tensorflow/tensorflow/issues/15278": (
+        accuracy_as_a_loss,
+        ["model(cr.ones(4, 2)).argmax(1)", "softmax for argmax"],
+    ),
+    f"{GITHUB}pytorch/pytorch/issues/92295": (
+        called_with_a_state_dict,
+        ["model.state_dict()", "dict(module.named_parameters())"],
+    ),
     f"{GITHUB}pytorch/pytorch/issues/19778": (grad_after_view, ["only leaves", "retain_grad()"]),
     f"{GITHUB}pytorch/pytorch/issues/91851": (
         grad_after_product,
@@ -553,6 +693,15 @@ def assigned_again_later():
 
 
 OWN = {
+    all_parameters_frozen: ["`model`", "is frozen", "model.requires_grad_()"],
+    required_too_late: ["`x`, of which it was computed, requires grad now", "requires_grad_() bef"],
+    parameter_of_a_result: ["cr.nn.Parameter(w * 2)", "a new leaf"],
+    moved_to_a_dtype: ["makes a new tensor of x", "x = x.to(cr.float64).detach().requires_grad_()"],
+    softmax_of_one_element: ["SoftmaxBackward0", "dimension of size 1"],
+    weights_of_zeros: ["MmBackward0", "other factor is 0"],
+    state_carried_over: ["TanhBackward0", "detach() what is carried over"],
+    gradient_of_a_line: ["create_graph=True", "linear function", "materialize_grads=True"],
+    certain_and_right: ["CrossEntropyLossBackward0", "certain and right"],
     assigned_again_later: ["w.detach()"],
     layer_before_a_conversion: ["hidden.detach()", "in forward", "lost its history"],
     module_with_a_conversion: ["first.weight, first.bias", "hidden.detach()", "in forward"],
@@ -586,7 +735,7 @@ OWN = {
     recompiled_for_values: ["traced 2 times", "n is 3, was 2", "where the value is read"],
     plain_function: ["function leaf is plain Python", "cr.compile"],
     infinite_gradient: ["1 infinities", "detect_anomaly(infinity=True)"],
-    recording_is_off: ["created without requires_grad", "switched off right here"],
+    recording_is_off: ["does not require grad", "switched off right here"],
     hook_sets_it_to_zero: ["or a hook", "brings a gradient that is not 0"],
 }
 
@@ -596,6 +745,15 @@ def test_a_wrong_turn_is_explained(function):
     text = function()
     assert [part for part in OWN[function] if part not in text] == [], text
     check_form(text)
+
+
+def test_what_is_no_evidence_is_not_blamed():
+    target, w = cr.tensor([1.0, 0.0]), leaf(1.0, 2.0)
+    hidden = w.detach() * cr.tensor([1.0, 2.0])
+    loss = cr.where(target > 0.5, hidden, target.detach()).sum()
+    text = cr.why(loss)
+    assert "w.detach()" in text
+    assert "target" not in text.partition("as far as")[0].replace(str(loss), "")
 
 
 def test_zeros_of_a_slice_of_nothing():

@@ -118,8 +118,9 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
             f"operation with a tensor that requires grad led to it. {told}Was it computed under "
-            "no_grad, detached, or rebound as in w = w - lr * w.grad under no_grad? With "
-            "autograd_grad(..., materialize_grads=True), the gradient of a constant is zeros"
+            "no_grad, detached, or rebound as in w = w - lr * w.grad under no_grad? cr.why() of it "
+            "tells. With autograd_grad(..., materialize_grads=True), the gradient of a constant "
+            "is zeros"
         )
     if grad is None and root._array.size != 1:
         raise AutogradError(

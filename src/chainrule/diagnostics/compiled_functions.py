@@ -48,13 +48,11 @@ def _traces(compiled: Compiled) -> str:
     if len(found) < 2:
         return "has been traced once, and its program serves all calls so far: all is well."
     changes = "; ".join(found[-1].changes(found[-2])[:3])
-    number = any(
-        text.lstrip("-").replace(".", "").isdigit()
-        for key, text in found[-1].items()
-        if found[-2].get(key) != text
-    )
+    changed = [text for key, text in found[-1].items() if found[-2].get(key) != text]
     mend = "Each new shape or dtype takes a trace: pad to few shapes, or keep the dtype."
-    if number:
+    if any(text[:1] in "'\"(" or text in ("True", "False", "None") for text in changed):
+        mend = "Each value of such an argument takes a trace, which is right if they are few."
+    if any(text.lstrip("-").replace(".", "").isdigit() for text in changed):
         mend = (
             "A program serves all values of a number that is used in arithmetic alone; where the "
             "value is read, as by int() or an index, pass a tensor, or few values."

@@ -55,8 +55,8 @@ def _problem_at(node: Any, name: str) -> str | None:
     if freed:
         return (
             f"The graph of {name} has been walked by a backward pass, which released its values: a "
-            f"second one would fail, at {made_at(node)}. Compute it anew for each pass, or pass "
-            "retain_graph=True to the first one."
+            f"second one would fail, at {made_at(node)}. Compute it anew for each pass, detach() "
+            "what is carried over from an earlier one, or pass retain_graph=True to the first."
         )
     if type(node) is PrimitiveNode and write_log.last > node.seq and node.plan.holds:
         try:

@@ -10,8 +10,10 @@ import functools
 import linecache
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from chainrule.autograd.location import (
     INTERNAL,
@@ -26,7 +28,7 @@ from chainrule.autograd.tensor import Tensor
 class Cut(NamedTuple):
     """A place in the source where a history ends."""
 
-    kind: str  # "no_grad", "detach", "data", "number", "copy", "integer", "gradient"
+    kind: str  # a key of `MENDS`, such as "no_grad" or "detach"
     text: str  # the call or the block
     location: Location
     names: frozenset[str]  # the variables in the statement
@@ -58,16 +60,22 @@ def name_of(tensor: Any) -> str | None:
 
 def argument() -> str:
     """Return the first argument of the user's call, if it is a name with attributes and indices."""
-    frame = user_frame(sys._getframe(1))
-    text = "" if frame is None else expression_at(frame.f_code, frame.f_lasti)
-    call = _tree("", text.strip())
-    statement = call.body[0] if call is not None and call.body else None
-    value = getattr(statement, "value", None)
-    if not isinstance(value, ast.Call) or not value.args:
-        return ""
+    arguments = _arguments(user_frame(sys._getframe(1)))
+    return ast.unparse(arguments[0]) if arguments and _is_variable(arguments[0]) else ""
+
+
+def _is_variable(expression: ast.expr) -> bool:
+    """Tell whether an expression is a name with attributes and indices."""
     parts = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
-    first = value.args[0]
-    return ast.unparse(first) if all(isinstance(n, parts) for n in ast.walk(first)) else ""
+    return all(isinstance(node, parts) for node in ast.walk(expression))
+
+
+def _arguments(frame: FrameType | None) -> list[ast.expr]:
+    """Return the arguments of the call that a function of the user's is in."""
+    text = "" if frame is None else expression_at(frame.f_code, frame.f_lasti)
+    tree = _tree("", text.strip())
+    value = getattr(tree.body[0], "value", None) if tree is not None and tree.body else None
+    return value.args if isinstance(value, ast.Call) else []
 
 
 def cut_of(tensor: Tensor, *, inside: bool = False) -> Cut | None:
@@ -79,7 +87,52 @@ def cut_of(tensor: Tensor, *, inside: bool = False) -> Cut | None:
         names = {name for name, value in [*frame.f_locals.items()] if value is tensor}
         if names:
             return _cut_of_names(frame, names, set(), inside)
+    for frame in frames()[:1]:  # it is no variable, but an argument of the call
+        for given in _arguments(frame):
+            if not _is_variable(given):
+                return _cut_of_statement(frame, ast.Expr(given), [], set(), inside)
     return None
+
+
+def cut_with(name: str) -> Cut | None:
+    """Return the last assignment of a value without a history that was computed of a variable."""
+    for frame in frames():
+        code, tree = frame.f_code, _parsed(frame.f_code, frame.f_globals)
+        if name not in frame.f_locals or tree is None:
+            continue
+        for statement, _ in reversed(_assignments(tree, code, None, frame.f_lineno)):
+            for part in ast.walk(statement):
+                kind = _kind(part) or _new_leaf(part)
+                if kind is not None and name in _names(part):
+                    return Cut(kind, ast.unparse(part), _location(code, part), _names(statement))
+    return None
+
+
+def sources_of(tensor: Tensor) -> dict[str, Any]:
+    """Return the variables that a variable's tensor without a history was computed of."""
+    found: dict[str, Any] = {}
+    for frame in frames():
+        code, tree = frame.f_code, _parsed(frame.f_code, frame.f_globals)
+        pending = [name for name, value in [*frame.f_locals.items()] if value is tensor]
+        while pending and tree is not None:
+            for statement, _ in _assignments(tree, code, {pending.pop()}, frame.f_lineno)[-1:]:
+                for name in sorted(_names(getattr(statement, "value", statement)) - {*found}):
+                    value = frame.f_locals.get(name, frame.f_globals.get(name))
+                    found[name] = value
+                    if isinstance(value, Tensor) and not value.requires_grad:
+                        pending.append(name)
+    return found
+
+
+def is_recorded_gradient(tensor: Tensor) -> bool:
+    """Tell whether a variable's tensor was assigned from a gradient with ``create_graph=True``."""
+    for frame in frames():
+        code, tree = frame.f_code, _parsed(frame.f_code, frame.f_globals)
+        names = {name for name, value in [*frame.f_locals.items()] if value is tensor}
+        found = _assignments(tree, code, names, frame.f_lineno) if tree and names else []
+        for statement, _ in found[-1:]:
+            return "create_graph=True" in ast.unparse(statement)
+    return False
 
 
 # --- assignments ----------------------------------------------------------------------------------
@@ -112,31 +165,34 @@ def _body(code: CodeType, tree: ast.Module) -> list[ast.AST]:
 
 def _cut_of_names(frame: FrameType, names: set[str], seen: set[str], inside: bool) -> Cut | None:
     """Return the cut on the way to one of these variables of a running function."""
-    code, tree = frame.f_code, _parsed(frame.f_code, frame.f_globals)
-    if tree is None:
-        return None
-    for function in _body(code, tree):
-        found = _assignment(function, names, frame.f_lineno)
-        if found is None:
-            continue
-        statement, around = found
-        cut = _cut_in(code, statement, [*_decorations(function), *around])
+    tree = _parsed(frame.f_code, frame.f_globals)
+    found = [] if tree is None else _assignments(tree, frame.f_code, names, frame.f_lineno)
+    for statement, around in found[-1:]:
+        return _cut_of_statement(frame, statement, around, seen | names, inside)
+    return None
+
+
+def _cut_of_statement(
+    frame: FrameType, statement: ast.stmt, around: list[ast.AST], seen: set[str], inside: bool
+) -> Cut | None:
+    scope = {**frame.f_globals, **frame.f_locals}
+    for name in seen:  # assigned here: what it was before is not known
+        scope.pop(name, None)
+    cut = _cut_in(frame.f_code, statement, around, scope)
+    if cut is not None:
+        return cut
+    for called in _called(statement, frame):
+        cut = _cut_in_function(called)
         if cut is not None:
             return cut
-        for called in _called(statement, frame):
-            cut = _cut_in_function(called)
-            if cut is not None:
-                return cut
-        return _cut_of_operands(frame, statement, seen | names, inside)
-    return None
+    cut = _cut_of_operands(frame, statement, seen, inside)
+    return cut if cut is not None or inside else _comparison(frame.f_code, statement, scope)
 
 
 def _cut_of_operands(
     frame: FrameType, statement: ast.stmt, seen: set[str], inside: bool
 ) -> Cut | None:
-    value = getattr(statement, "value", None)
-    used = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} if value else set()
-    for name in sorted(used - seen):
+    for name in sorted(_names(getattr(statement, "value", None) or ast.Pass()) - seen):
         operand = frame.f_locals.get(name)
         if isinstance(operand, Tensor) and (inside or not operand.requires_grad):
             cut = _cut_of_names(frame, {name}, seen, inside)
@@ -145,10 +201,13 @@ def _cut_of_operands(
     return None
 
 
-def _assignment(
-    function: ast.AST, names: set[str], line: int
-) -> tuple[ast.stmt, list[ast.AST]] | None:
-    """Return the last statement up to a line that assigns a variable, and the blocks around it."""
+def _assignments(
+    tree: ast.Module, code: CodeType, names: set[str] | None, line: int
+) -> list[tuple[ast.stmt, list[ast.AST]]]:
+    """Return the assignments of variables up to a line, and the blocks and decorators around them.
+
+    They are those of a function, or of a module; of all variables if none are given.
+    """
     found: list[tuple[int, ast.stmt, list[ast.AST]]] = []
 
     def visit(node: ast.AST, around: list[ast.AST]) -> None:
@@ -157,14 +216,14 @@ def _assignment(
                 continue
             if isinstance(child, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 targets = child.targets if isinstance(child, ast.Assign) else [child.target]
-                stored = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-                if stored & names:
+                if names is None or any(_names(target) & names for target in targets):
                     found.append((child.lineno, child, around))
             visit(child, [*around, child] if isinstance(child, ast.With) else around)
 
-    visit(function, [])
+    for function in _body(code, tree):
+        visit(function, _decorations(function))
     before = [entry for entry in found if entry[0] <= line] or found
-    return max(before, key=lambda entry: entry[0])[1:] if before else None
+    return [entry[1:] for entry in sorted(before, key=lambda entry: entry[0])]
 
 
 def _decorations(function: ast.AST) -> list[ast.AST]:
@@ -179,17 +238,48 @@ _CALLS = {
     **dict.fromkeys(["detach", "stop_gradient"], "detach"),
     **dict.fromkeys(["item", "tolist", "numpy", "array", "asarray"], "number"),
     **dict.fromkeys(["tensor", "as_tensor", "from_numpy", "new_tensor", "Tensor"], "copy"),
-    **dict.fromkeys(["argmax", "argmin", "argsort", "count_nonzero"], "integer"),
-    "autograd_grad": "gradient",
+    **dict.fromkeys(["argmax", "argmin", "argsort", "count_nonzero", "one_hot"], "integer"),
+    **dict.fromkeys(["normal", "bernoulli", "multinomial", "poisson"], "draw"),
+    **{"autograd_grad": "gradient", "sample": "sample", "state_dict": "state"},
 }
 """What calls of these names do to a history, as functions and as methods."""
 
 _BUILTINS = dict.fromkeys(["float", "int", "bool"], "number")
 _ATTRIBUTES = {"data": "data", "grad": "gradient"}
 _METHODS = dict.fromkeys(["long", "int", "bool"], "integer")
+_LEAVES = ("tensor", "as_tensor", "Parameter", "Variable")
+
+MENDS = {
+    "no_grad": "Move what needs a gradient out of the block",
+    "detach": "Leave the call out where a gradient is to pass",
+    "data": "Use the tensor itself in the place of its .data",
+    "number": "A number or a NumPy array has no history: keep the tensor, without the conversion",
+    "copy": (
+        "It copies the numbers alone: cr.stack or x.clone() keeps the history, and requires_grad="
+        "True makes a new leaf"
+    ),
+    "leaf": "It makes a new leaf of the numbers, where gradients end: use what is in it itself",
+    "integer": "Integers have no derivative: use a soft version, such as softmax for argmax",
+    "comparison": (
+        "A comparison is true or false, without a derivative: use a smooth step, such as "
+        "sigmoid(k * (x - y))"
+    ),
+    "draw": "A draw has no derivative: for a normal one, write mean + std * cr.randn(shape)",
+    "sample": "A sample has no derivative: use rsample(), where the distribution has it",
+    "state": "A state dict is detached: pass dict(module.named_parameters())",
+    "gradient": (
+        "A gradient has a history of its own only if the pass was recorded: backward(create_graph="
+        "True), or autograd_grad(..., create_graph=True)"
+    ),
+    "constant": "Use an operation that has a derivative",
+    "detached": "Leave the detach() or .data out where a gradient is to pass",
+}
+"""What to write instead, by the kind of a cut, or of what `explain` has remembered."""
 
 
-def _cut_in(code: CodeType, node: ast.AST, around: list[ast.AST]) -> Cut | None:
+def _cut_in(
+    code: CodeType, node: ast.AST, around: list[ast.AST], scope: dict[str, Any]
+) -> Cut | None:
     """Return what cuts a history in a statement, or in the blocks and decorators around it."""
     for block in reversed(around):
         items = [i.context_expr for i in block.items] if isinstance(block, ast.With) else [block]
@@ -200,9 +290,30 @@ def _cut_in(code: CodeType, node: ast.AST, around: list[ast.AST]) -> Cut | None:
                 return Cut("no_grad", form, _location(code, block), _names(node))
     for part in ast.walk(node):
         kind = _kind(part)
-        if kind is not None:
+        if kind is not None and _has_source(part, scope):
             return Cut(kind, ast.unparse(part), _location(code, part), _names(node))
     return None
+
+
+def _comparison(code: CodeType, node: ast.AST, scope: dict[str, Any]) -> Cut | None:
+    """Return a comparison in a statement of something that may have a history."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Compare) and _has_source(part, scope):
+            return Cut("comparison", ast.unparse(part), _location(code, part), _names(node))
+    return None
+
+
+def _has_source(part: ast.AST, scope: dict[str, Any]) -> bool:
+    """Tell whether something in an expression may have a history, as a literal has none."""
+    return any(_may_track(scope[name]) if name in scope else True for name in _names(part))
+
+
+def _may_track(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    if isinstance(value, FunctionType):
+        return not INTERNAL[value.__code__.co_filename]
+    return not isinstance(value, ModuleType | type | str | int | None | np.ufunc)
 
 
 def _names(node: ast.AST) -> frozenset[str]:
@@ -225,6 +336,13 @@ def _kind(part: ast.AST) -> str | None:
         return _CALLS.get(function.id) or _BUILTINS.get(function.id)
     name = getattr(function, "attr", "")
     return _CALLS.get(name) or _METHODS.get(name)
+
+
+def _new_leaf(part: ast.AST) -> str | None:
+    """Return "leaf" for an expression that makes a leaf which requires grad."""
+    function = part.func if isinstance(part, ast.Call) else None
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return "leaf" if name in _LEAVES else None
 
 
 def _location(code: CodeType, node: ast.AST) -> Location:
@@ -255,10 +373,12 @@ def _cut_in_function(function: FunctionType) -> Cut | None:
     tree = _parsed(code, function.__globals__)
     for node in [] if tree is None else _body(code, tree):
         for block in [n for n in ast.walk(node) if isinstance(n, ast.With)]:
-            cut = _cut_in(code, ast.Pass(), [block])
+            cut = _cut_in(code, ast.Pass(), [block], {})
             if cut is not None:
                 return cut
-        cut = _cut_in(code, node, _decorations(node))
+        arguments = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+        scope = {n: v for n, v in function.__globals__.items() if n not in arguments}
+        cut = _cut_in(code, node, _decorations(node), scope)
         if cut is not None:
             return cut
     return None

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.conversions import is_differentiated
 from chainrule.autograd.function import AutogradFunction
-from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at, reachable
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import whole
 from chainrule.compiler.api import Compiled
 from chainrule.compiler.expansion import expanded
 from chainrule.diagnostics import compiled_functions
-from chainrule.diagnostics.explain import cause_of
 from chainrule.diagnostics.failing_passes import problem_of, several, variable_of
-from chainrule.diagnostics.program_text import Cut, argument, cut_of, name_of, variables
+from chainrule.diagnostics.missing_history import called, upper, without_history
+from chainrule.diagnostics.program_text import (
+    MENDS,
+    Cut,
+    argument,
+    cut_of,
+    cut_with,
+    name_of,
+    variables,
+)
 from chainrule.diagnostics.zero_gradients import candidates, is_step, reason_of, trace
 from chainrule.errors import ArgumentTypeError, AutogradError, FreedGraphError
 from chainrule.transforms.vmap.batched_array import BatchedArray
@@ -89,9 +97,15 @@ None again.
             f"The function {getattr(subject, '__name__', subject)} is plain Python: each call runs "
             "its operations one by one, as NumPy calls. cr.compile makes one program of it."
         )
+    given = argument()
+    mend = "the Tensor itself, not its array or number"
+    if subject is None and given.endswith(".grad"):
+        mend = f"the Tensor whose .grad it is, cr.why({given.removesuffix('.grad')})"
+    elif hasattr(subject, "param_groups"):
+        mend = "the module, or a parameter"
     raise ArgumentTypeError(
-        f"why() explains tensors, modules and functions, got {type(subject).__name__}: hand it the "
-        "Tensor itself, not its array or number"
+        f"why() explains tensors, modules and functions, got {type(subject).__name__}: hand it "
+        f"{mend}"
     )
 
 
@@ -99,16 +113,16 @@ None again.
 
 
 def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
-    name = _called(tensor) if name == "" or name_of(tensor) is not None else f"`{name}`"
+    name = called(tensor) if name == "" or name_of(tensor) is not None else f"`{name}`"
     try:
         required = tensor.requires_grad
     except AutogradError as error:
         return str(error)
     if not required:
-        return _without_history(tensor, name)
+        return without_history(tensor, name)
     if is_differentiated(tensor):
         return (
-            f"{_start(name)} belongs to a running transform, such as grad() or jacobian(), and all "
+            f"{upper(name)} belongs to a running transform, such as grad() or jacobian(), and all "
             "is well: its derivative is what the transform returns. Its .grad stays None."
         )
     if isinstance(tensor._array, BatchedArray):
@@ -123,89 +137,10 @@ def _of_tensor(tensor: Tensor, root: Tensor | None, name: str = "") -> str:
 
 def _of_example(array: BatchedArray, name: str) -> str:
     return (
-        f"{_start(name)} stands for each of the {array.level.count} examples of a running vmap, "
+        f"{upper(name)} stands for each of the {array.level.count} examples of a running vmap, "
         "and its history is recorded. Gradients come when vmap has returned: call backward() on "
         "what it returns, or take grad() inside of it."
     )
-
-
-def _called(tensor: Tensor) -> str:
-    name = name_of(tensor)
-    return "this tensor" if name is None else f"`{name}`"
-
-
-def _start(name: str) -> str:
-    return name[:1].upper() + name[1:]
-
-
-_MENDS = {
-    "no_grad": "Move what needs a gradient out of the block",
-    "detach": "Leave the call out where a gradient is to pass",
-    "data": "Use the tensor itself in the place of its .data",
-    "number": "A number or a NumPy array has no history: keep the tensor, without the conversion",
-    "copy": (
-        "It copies the numbers alone: cr.stack or x.clone() keeps the history, and requires_grad="
-        "True makes a new leaf"
-    ),
-    "integer": "Integers have no derivative: use a soft version, such as softmax for argmax",
-    "gradient": (
-        "A gradient has a history of its own only if the pass was recorded: backward(create_graph="
-        "True), or autograd_grad(..., create_graph=True)"
-    ),
-    "constant": "Use an operation that has a derivative",
-    "detached": "Leave the detach() or .data out where a gradient is to pass",
-}
-
-
-def _without_history(tensor: Tensor, name: str) -> str:
-    begin = f"{_start(name)} does not require grad"
-    if tensor.dtype.kind not in "fc":
-        cut = cut_of(tensor)
-        made = "" if cut is None else f" It was made by `{cut.text}` ({cut.location})."
-        return (
-            f"{begin}: its dtype is {tensor.dtype}, and only floating-point and complex numbers "
-            f"have derivatives.{made} Convert it with .float() before you call requires_grad_(), "
-            "or compute without integers on the way from the parameters."
-        )
-    if hasattr(tensor, "_frozen"):
-        return (
-            f"{begin} since requires_grad_(False) was called on it: it is a frozen leaf. Call "
-            "requires_grad_() to train it again."
-        )
-    owner = next((n for n, t in variables() if isinstance(t, Tensor) and t._grad is tensor), None)
-    if owner is not None:
-        return f"{begin}: it is the .grad of `{owner}`. {_MENDS['gradient']}."
-    cause = cause_of(tensor)
-    if cause is not None:
-        return f"{begin}: {_of_cause(cause)}"
-    cut = cut_of(tensor)
-    if cut is not None:
-        return f"{begin}: {_of_cut(cut)}"
-    now = "" if is_grad_enabled() else " Recording is switched off right here, too (no_grad)."
-    return (
-        f"{begin}: it was created without requires_grad=True, or computed from such tensors alone, "
-        "under no_grad(), or after a detach(). If it is a parameter, call requires_grad_() on it "
-        "before the computation. To have the exact line, run the computation in `with "
-        f"cr.explain():` and ask again.{now}"
-    )
-
-
-def _of_cause(cause: Any) -> str:
-    line = f" ({cause.location})" if cause.location else ""
-    if cause.kind == "no_grad":
-        text = f"its history ended at {cause.operation}, which ran under no_grad(){line}."
-    elif cause.kind == "constant":
-        text = f"its history ended at {cause.operation}, whose result has no derivative{line}."
-    else:
-        text = f"its history ended before {cause.operation}, which got a detached tensor{line}."
-    return f"{text} {_MENDS[cause.kind]}."
-
-
-def _of_cut(cut: Cut) -> str:
-    what = "it was computed inside" if cut.kind == "no_grad" else "its history ends at"
-    text = f"{what} `{cut.text}` ({cut.location}), as far as the source tells."
-    exact = "" if cut.kind == "no_grad" else " `with cr.explain():` around it gives the exact line."
-    return f"{text} {_MENDS[cut.kind]}.{exact}"
 
 
 # --- leaves and results without a gradient --------------------------------------------------------
@@ -217,25 +152,24 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
     given = root is not None
     roots = [root] if root is not None else _dependents(tensor, node)
     if root is not None and not root.requires_grad:
-        return f"{begin} and stays None: {_without_history(root, _called(root))}"
+        return f"{begin} and stays None: {without_history(root, called(root))}"
     if not roots:
-        alias = _cut_with(variable_of(name))
-        more = "" if alias is None else f" A history ends at `{alias.text}` ({alias.location})."
+        alias = _cut_with(variable_of(name)) or cut_with(variable_of(name).partition(".")[0])
+        more = "" if alias is None else f" A history ends at {_place_of(alias)}"
         return (
             f"{begin} since no backward pass has come to it, and nothing that you hold here was "
-            f"computed from it.{more} Compute a loss with it, and call loss.backward(); "
-            "zero_grad() sets .grad to None again."
+            f"computed from it.{more or _ASK_FOR_A_PASS}"
         )
     last = roots[-1]
     assert last is not None
-    shown = _called(last)
+    shown = called(last)
     start = endpoint(last._edge)[0]
     if node not in reachable([start], node.seq):
-        cut = cut_of(last, inside=True)
+        cut = cut_with(variable_of(name).partition(".")[0]) or cut_of(last, inside=True)
         if cut is not None:
             return (
                 f"{begin}: {shown} was not computed from it, or lost its history on the way. One "
-                f"ends at `{cut.text}` ({cut.location}). {_MENDS[cut.kind]}."
+                f"ends at {_place_of(cut)}"
             )
         return (
             f"{begin}: {shown} was not computed from it, so no gradient can come. Use it in the "
@@ -258,9 +192,18 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
             "its input. Return a gradient for each argument that needs one, under its name."
         )
     return (
-        f"{begin} since no backward pass has run. {_start(shown)} depends on it: call "
+        f"{begin} since no backward pass has run. {upper(shown)} depends on it: call "
         f"{variable_of(shown)}.backward(){_seed(last)}."
     )
+
+
+_ASK_FOR_A_PASS = (
+    " Compute a loss with it, and call loss.backward(); zero_grad() sets .grad to None again."
+)
+
+
+def _place_of(cut: Cut) -> str:
+    return f"`{cut.text}` ({cut.location}). {MENDS[cut.kind]}."
 
 
 def _seed(tensor: Tensor) -> str:
@@ -296,12 +239,12 @@ def _dependents(tensor: Tensor, node: Node) -> list[Tensor]:
 def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
     node = tensor.grad_fn
     assert node is not None
-    begin = f"{_start(name)} is the result of {made_at(node)}"
+    begin = f"{upper(name)} is the result of {made_at(node)}"
     problem = problem_of(tensor, name)
     if root is not None and root is not tensor:
         target = endpoint(tensor._edge)[0]
         if root._edge is None or target not in reachable([endpoint(root._edge)[0]], target.seq):
-            return f"{begin}. {_start(_called(root))} was not computed from it: it has no gradient."
+            return f"{begin}. {upper(called(root))} was not computed from it: it has no gradient."
     if tensor.retains_grad:
         return (
             f"{begin}, and its .grad is kept (retain_grad), but no backward pass has come through "
@@ -314,7 +257,8 @@ def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
     if problem is not None and problem != several(tensor, name):
         return f"{begin}. {own} {problem}"
     well = f", {_leaves_of(tensor)}" if problem is None else ""
-    return f"{begin}{well}. {own}{_rebound(name, tensor)}{' ' + problem if problem else ''}"
+    more = _rebound(name, tensor) or (f" {problem}" if problem else "")
+    return f"{begin}{well}. {own}{more}"
 
 
 def _leaves_of(tensor: Tensor) -> str:
@@ -326,7 +270,7 @@ def _leaves_of(tensor: Tensor) -> str:
             "but the leaves that it was computed from no longer exist, and a gradient would have "
             "nowhere to go: keep them in variables"
         )
-    names = sorted({name for leaf in kept[:4] if (name := _called(leaf))[0] == "`"})
+    names = sorted({name for leaf in kept[:4] if (name := called(leaf))[0] == "`"})
     reached = ", ".join(names) or ("1 leaf" if len(kept) == 1 else f"{len(kept)} leaves")
     return f"and all is well: backward() would go to {reached}"
 
@@ -339,6 +283,13 @@ def _rebound(name: str, tensor: Tensor) -> str:
         return ""
     line = str(location).partition(": ")[2]
     own = variable_of(name)
+    if re.match(
+        rf"{re.escape(own)} = {re.escape(own)}\.(to|double|float|half|cuda|cpu|clone)\(", line
+    ):
+        return (
+            f" The line makes a new tensor of {own}: convert it before requires_grad_(), or make "
+            f"the result a leaf, {own} = {line.partition(' = ')[2]}.detach().requires_grad_()."
+        )
     if line.startswith(f"{own} = ") and own in line.partition("=")[2].split(" requires_grad")[0]:
         return (
             f" The line rebinds {own}: if it was a parameter, update it in place under no_grad(), "
@@ -390,10 +341,10 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
     last = roots[-1]
     assert last is not None
     if last._edge is None:
-        return f"{begin} {_without_history(last, _called(last))}"
+        return f"{begin} {without_history(last, called(last))}"
     start = endpoint(last._edge)[0]
     if node not in reachable([start], node.seq):
-        return f"{begin} {_start(_called(last))} was not computed from it."
+        return f"{begin} {upper(called(last))} was not computed from it."
     try:
         traced = trace(expanded([last])[0][0], node)
     except FreedGraphError:
@@ -406,7 +357,7 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
         return (
             f"{begin} The graph has been released, so the values are not known.{guess} Call "
             f"backward(retain_graph=True), or ask cr.why({variable_of(name)}, "
-            f"{variable_of(_called(last))}) before the pass."
+            f"{variable_of(called(last))}) before the pass."
         )
     except AutogradError as error:
         return f"{begin} Going through the graph again failed: {error}"
@@ -419,10 +370,10 @@ def _of_traced(begin: str, name: str, traced: Any, root: Tensor) -> str:
     if traced.zeros:
         return f"{begin} {reason_of(traced.zeros[-1])}"
     if traced.stops:
-        return f"{begin} {_start(made_at(traced.stops[-1]))}, returned None for its input."
+        return f"{begin} {upper(made_at(traced.stops[-1]))}, returned None for its input."
     if traced.cotangent is not None and np.any(np.asarray(whole(traced.cotangent)) != 0):
         return (
-            f"{begin} A pass from {_called(root)} with ones brings a gradient that is not 0: "
+            f"{begin} A pass from {called(root)} with ones brings a gradient that is not 0: "
             "either the pass that ran began at another tensor or with another gradient, or a hook "
             "or zero_grad(set_to_none=False) has set it to 0."
         )

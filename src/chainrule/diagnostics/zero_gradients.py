@@ -14,7 +14,15 @@ from chainrule.autograd.reachability import leading
 from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace, whole
 from chainrule.interrupts import errstate
-from chainrule.primitives import activations, elementwise, indexing, reductions, special
+from chainrule.primitives import (
+    activations,
+    contraction,
+    elementwise,
+    indexing,
+    losses,
+    reductions,
+    special,
+)
 from chainrule.primitives.primitive import TABLE, Primitive
 
 _DEAD = (
@@ -37,6 +45,14 @@ _STEP = (
     "through, write x + (f(x) - x).detach()"
 )
 _FACTOR = "the other factor is 0"
+_ONE_ELEMENT = (
+    "it is over a dimension of size 1, where the result is the same for every input: choose "
+    "another dim, or a sigmoid"
+)
+_CERTAIN = (
+    "the prediction is certain and right, so far out that the slope of the loss is rounded to 0: "
+    "there is nothing left to learn, or the scores are too large"
+)
 _FLAT = "its derivative at this very value is 0: start from another one"
 
 REASONS: dict[Primitive, str] = {
@@ -63,10 +79,11 @@ REASONS: dict[Primitive, str] = {
     ),
     **dict.fromkeys([indexing.getitem, indexing.select, indexing.index], _NOT_SELECTED),
     **dict.fromkeys(
-        [TABLE[name] for name in ("sign", "floor", "ceil", "trunc", "round")],
+        [TABLE[name] for name in ("sign", "floor", "ceil", "trunc", "round", "floor_divide")],
         _STEP,
     ),
-    elementwise.multiply: _FACTOR,
+    **dict.fromkeys([elementwise.multiply, contraction.matmul], _FACTOR),
+    **dict.fromkeys([losses.class_losses, losses.binary_cross_entropy_with_logits], _CERTAIN),
     **dict.fromkeys([elementwise.pow, elementwise.power, elementwise.square], _FLAT),
     **dict.fromkeys([elementwise.abs, elementwise.cos], _FLAT),
 }
@@ -137,9 +154,18 @@ def reason_of(node: Node) -> str:
     """Return why an operation returned zeros, and where it was called."""
     if isinstance(node, PrimitiveNode):
         text = REASONS.get(node.plan.primitive, "its derivative is 0 for these values")
+        text = _ONE_ELEMENT if _is_of_one_element(node) else text
     else:
         text = "its backward returned zeros"
     return f"It becomes zero at {made_at(node)}: {text}."
+
+
+def _is_of_one_element(node: PrimitiveNode) -> bool:
+    """Tell whether a softmax is over a dimension of size 1."""
+    axis, saved = (node.settings or {}).get("axis"), node.saved or ()
+    if node.plan.primitive not in (reductions.softmax, reductions.log_softmax):
+        return False
+    return any(each.shape[axis] == 1 for each in saved if hasattr(each, "shape"))
 
 
 def candidates(root: Node, target: Node) -> list[Node]:
@@ -150,7 +176,7 @@ def candidates(root: Node, target: Node) -> list[Node]:
         for node in path
         if isinstance(node, PrimitiveNode)
         and node.plan.primitive in REASONS
-        and node.plan.primitive is not elementwise.multiply
+        and REASONS[node.plan.primitive] is not _FACTOR
     ]
     return sorted(found, key=lambda node: -node.seq)
 
