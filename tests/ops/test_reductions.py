@@ -120,6 +120,15 @@ def test_exponentials_of_empty_tensors(shape):
     assert x.logsumexp(-1).shape == shape[:-1]
 
 
+def test_variance_of_too_few_elements_warns_as_pytorch_does():
+    with pytest.warns(UserWarning, match=r"std\(\): degrees of freedom is <= 0: of 1 ") as caught:
+        cr.ones(1).std()
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="less the correction 3, .*correction=0"):
+        cr.ones(2, 3).var(1, correction=3)
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 def test_variance_of_too_few_elements_is_nan():
     assert math.isnan(cr.tensor([1.0]).var().item())
     assert cr.tensor([1.0]).var(correction=0).item() == 0

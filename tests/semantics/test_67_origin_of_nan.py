@@ -84,6 +84,11 @@ FORWARD = {
     "acos": (lambda x: cr.acos(x), X, ["acos made a nan", "x = 4.0", "outside of [-1, 1]"]),
     "mean of none": (lambda x: x[x > 9].mean(), X, ["mean", "no elements", "max(count, 1)"]),
     "sine": (lambda x: cr.sin(1 / x), X, ["periodic function of an infinity"]),
+    "broadcast": (
+        lambda x: x.expand(2, 3) / cr.zeros(1, dtype=cr.float64),
+        X,
+        ["divide made a nan at element [0, 1], where x = 0.0, y = 0.0"],
+    ),
     "constants": (lambda x: cr.log(x.detach() - 1), X, ["log made a nan at element [1]"]),
     "where of constants": (
         lambda x: cr.where(x.detach() > 0, x.detach(), cr.log(x.detach() - 1)),
@@ -98,6 +103,55 @@ def test_forward_raises_at_the_operation(function, value, texts):
     text = found(function, value, forward=True)
     assert [part for part in texts if part not in text] == [], text
     assert __file__ in text
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 1e200 * x * 1e200,
+        lambda x: x * 1e308 + x * 1e308,
+        lambda x: (x * 1e200) @ (x * 1e200),
+        lambda x: (x * 1e308).expand(9, 3).sum(0),
+        lambda x: x / 1e-308,
+    ],
+)
+def test_sums_and_products_overflow(function):
+    text = found(function, X, forward=True, infinity=True)
+    assert "overflow" in text
+    assert "smaller learning rate" in text
+
+
+def test_a_nan_that_is_selected_away_was_not_got():
+    data = cr.tensor([1.0, INF * 0])
+    x = leaf([1.0, 2.0])
+    with cr.detect_anomaly(forward=True):
+        cr.where(cr.isnan(data), 0.0, data)
+        (x * cr.nan_to_num(data)).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0]
+
+
+def test_the_logarithm_of_a_singular_determinant():
+    text = found(lambda a: cr.logdet(a).backward(), [[0.0, 0.0], [0.0, 0.0]])
+    assert "singular matrix" in text
+    assert "cr.eye(n)" in text
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_nan_of_the_data_or_of_an_update_is_told_of(raises):
+    data, w = cr.tensor([[1.0, INF * 0], [2.0, 3.0]]), leaf([1.0, 2.0])
+    factor = w if raises else cr.ones(2)
+    with warnings.catch_warnings(record=True) as told, cr.detect_anomaly():
+        warnings.simplefilter("always")
+        try:
+            ((data @ factor) ** 2).mean().add(w.sum()).backward()
+        except cr.AutogradError as error:
+            text = str(error)
+        else:
+            text = str(told[-1].message)
+    assert ("It began in the forward" in text) == raises
+    assert "matmul got a nan at element [0, 1] of x" in text
+    assert "a nan from before" in text
+    assert "learning rate" in text
 
 
 @pytest.mark.parametrize("name", FORWARD)

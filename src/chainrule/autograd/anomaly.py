@@ -34,7 +34,7 @@ from chainrule.autograd.versions import writes_since
 from chainrule.backend import namespace, whole
 from chainrule.errors import AutogradError
 from chainrule.primitives import elementwise
-from chainrule.primitives.pitfalls import PITFALLS, Pitfall
+from chainrule.primitives.pitfalls import GIVEN, PITFALLS, Pitfall
 from chainrule.primitives.primitive import Primitive
 
 Array = Any
@@ -54,6 +54,7 @@ class Origin(NamedTuple):
 
     kind: str  # "nan" or "infinity"
     name: str
+    given: str  # the operand of which no operation here has made the nan, else ""
     code: CodeType | None
     instruction: int
     place: Place
@@ -67,6 +68,8 @@ class Origin(NamedTuple):
         given = f", where {values}" if values else ""
         article = "a" if self.kind == "nan" else "an"
         text = f"{self.name} made {article} {self.kind} at {self.place}{given}"
+        if self.given:
+            text = f"{self.name} got a nan at {self.place} of {self.given}"
         text += f" ({location})" if location else ""
         if self.pitfall is not None:
             text += f". That is {self.pitfall.title}: {self.pitfall.mend}"
@@ -147,11 +150,18 @@ def _made(
     out: Array,
     settings: Mapping[str, Any],
 ) -> tuple[Origin, bool] | None:
-    """Return the origin of what this operation made of other numbers; None if it made nothing."""
+    """Return the origin of a nan or infinity that no operation before this one has made."""
     inputs = [array for array in arrays if has_numbers(array)]
+    for index, array in enumerate(arrays):
+        if has_numbers(array) and _bad(array, "nan").any():
+            if not _bad(out, "nan").any():
+                return None
+            names, place = _names(primitive, arrays), place_of(array, _bad(array, "nan"))
+            got = Origin("nan", primitive.name, names[index], *_caller(), place, {}, GIVEN, None)
+            return got, False  # it may be selected away
     for kind in ("nan", "infinity"):
         mask = _bad(out, kind)
-        if not mask.any() or any(_bad(array, "nan").any() for array in inputs):
+        if not mask.any():
             continue
         before = None
         if any(_bad(array, "infinity").any() for array in inputs):
@@ -165,15 +175,24 @@ def _made(
         values |= {"out": item_of(out, place)}
         if "exponent" in settings:
             values["exponent"] = settings["exponent"]
-        frame = user_frame(sys._getframe(1))
-        code, at = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
         pitfall = _pitfall(primitive, values)
-        return Origin(kind, primitive.name, code, at, place, values, pitfall, before), True
+        made = Origin(kind, primitive.name, "", *_caller(), place, values, pitfall, before)
+        return made, True
     return None
 
 
+def _caller() -> tuple[CodeType | None, int]:
+    """Return the code and the instruction of the user's line."""
+    frame = user_frame(sys._getframe(1))
+    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def _names(primitive: Primitive, arrays: Sequence[Array]) -> tuple[str, ...]:
+    return primitive.inputs or tuple(f"operand {i}" for i in range(len(arrays)))
+
+
 def _named_values(primitive: Primitive, arrays: Sequence[Array], place: Place) -> Values:
-    names = primitive.inputs or tuple(f"operand {i}" for i in range(len(arrays)))
+    names = _names(primitive, arrays)
     found = {n: item_of(a, place) for n, a in zip(names, arrays, strict=False) if has_numbers(a)}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -298,7 +317,8 @@ def _text(
     origin = None if isinstance(node, PrimitiveNode) else origin_of(state, array)
     if origin is None:
         found = [*operands, *[a for a in getattr(node, "saved", ()) or () if hasattr(a, "dtype")]]
-        origin = next(filter(None, (origin_of(state, a) for a in found)), None)
+        made = [a for a in state.operands.get(node, ()) if isinstance(a, Origin)]
+        origin = next(filter(None, [*(origin_of(state, a) for a in found), *made]), None)
     if origin is not None:
         within = "the forward computation" if isinstance(node, PrimitiveNode) else node.name
         text += f" It began in {within}: {origin}."

@@ -39,14 +39,17 @@ def place_of(array: Array, mask: Array) -> Place:
 
 
 def item_of(array: Array, place: Place) -> Any:
-    """Return the number of an array at an element; None if the array has no such element."""
+    """Return the number that an array, broadcast, has at an element; None if it has none."""
     shape, memory = tuple(array.shape), whole(array)
-    if shape not in ((), place.shape):
+    offset = len(place.shape) - len(shape)
+    sizes = list(zip(shape, place.shape[offset:], strict=True)) if offset >= 0 else []
+    if offset < 0 or any(own not in (1, size) for own, size in sizes):
         return None
     lead = memory.shape[: memory.ndim - len(shape)]
     example = place.example[len(place.example) - len(lead) :]
     first = [min(i, size - 1) for i, size in zip(example, lead, strict=False)]
-    return memory[(*first, *(place.position if shape else ()))].item()
+    last = [min(i, own - 1) for i, own in zip(place.position[offset:], shape, strict=True)]
+    return memory[(*first, *last)].item()
 
 
 def _row(array: Array, place: Place, axis: Any, keepdims: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from chainrule.arguments import (
     over,
     tensor_of,
 )
+from chainrule.autograd.location import entered, user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -114,7 +116,15 @@ def var(
         )
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
-    freedom = count - (1 if lost is None else lost)
+    lost = 1 if lost is None else lost
+    freedom = count - lost
+    if freedom <= 0:
+        warnings.warn(
+            f"{entered()}degrees of freedom is <= 0: of {count} elements, less the correction "
+            f"{lost:g}, there is no spread. Pass correction=0 for that of a population",
+            UserWarning,
+            stacklevel=user_stack_level(),
+        )
     undefined = math.inf if count > 1 else math.nan  # of one element, the sum is 0
     return elementwise.multiply.apply(total, 1 / freedom if freedom > 0 else undefined)
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from chainrule.primitives import (
+    contraction,
     elementwise,
+    matrix_functions,
     reductions,
     special,
 )
@@ -71,6 +73,27 @@ _OVERFLOW = (
 )
 _DIFFERENCE = "make the infinities finite first: clamp the operands, or mask with where before"
 
+_LARGE = (
+    "make the numbers smaller, by a smaller learning rate, or by data and weights of about 1; or "
+    "compute in float64"
+)
+
+GIVEN = Pitfall(
+    "a nan from before",
+    lambda v: True,
+    "look for it with cr.isnan() in the data and the parameters, which an update with a learning "
+    "rate that is too large may have made",
+)
+LARGE = Pitfall(
+    "overflow: the result is larger than its dtype can hold",
+    lambda v: math.isinf(v.get("out", 0)) and not any(math.isinf(v.get(n, 0)) for n in "xy"),
+    _LARGE,
+)
+SINGULAR = Pitfall(
+    "the logarithm of the determinant of a singular matrix",
+    lambda v: v.get("sign") == 0 or v.get("out") == -math.inf,
+    "add a small multiple of the identity to the matrix: A + 1e-6 * cr.eye(n)",
+)
 LOG_OF_NEGATIVE = Pitfall("the logarithm of a negative number", _negative("x"), _POSITIVE)
 LOG_OF_ZERO = Pitfall("the logarithm of 0", _zero("x"), _POSITIVE)
 ROOT_OF_NEGATIVE = Pitfall("the root of a negative number", _negative("x"), _POSITIVE)
@@ -160,11 +183,13 @@ PITFALLS: dict[Primitive, tuple[Pitfall, ...]] = {
     **dict.fromkeys([elementwise.log, elementwise.log2, elementwise.log10], _LOGS),
     elementwise.log1p: (BELOW_MINUS_ONE,),
     elementwise.sqrt: (ROOT_OF_NEGATIVE, ROOT_OF_ZERO),
-    elementwise.divide: (ZERO_BY_ZERO, INF_BY_INF, BY_ZERO),
-    elementwise.reciprocal: (INVERSE_OF_ZERO,),
-    elementwise.multiply: (ZERO_TIMES_INF,),
-    elementwise.add: (INF_MINUS_INF,),
-    elementwise.subtract: (INF_MINUS_INF,),
+    elementwise.divide: (ZERO_BY_ZERO, INF_BY_INF, BY_ZERO, LARGE),
+    elementwise.reciprocal: (INVERSE_OF_ZERO, LARGE),
+    elementwise.multiply: (ZERO_TIMES_INF, LARGE),
+    elementwise.add: (INF_MINUS_INF, LARGE),
+    elementwise.subtract: (INF_MINUS_INF, LARGE),
+    contraction.matmul: (LARGE,),
+    matrix_functions.slogdet: (SINGULAR,),
     elementwise.pow: _POWERS,
     elementwise.power: _POWERS,
     **dict.fromkeys([elementwise.asin, elementwise.acos], (OUTSIDE_ONE, AT_ONE)),
@@ -180,7 +205,7 @@ PITFALLS: dict[Primitive, tuple[Pitfall, ...]] = {
     ),
     **dict.fromkeys([reductions.softmax, reductions.log_softmax], (EMPTY_SOFTMAX, INFINITE_ROW)),
     reductions.logsumexp: (EMPTY_ROW,),
-    reductions.sum: (OPPOSITE_INFINITIES,),
-    reductions.mean: (NO_ELEMENTS, OPPOSITE_INFINITIES),
+    reductions.sum: (OPPOSITE_INFINITIES, LARGE),
+    reductions.mean: (NO_ELEMENTS, OPPOSITE_INFINITIES, LARGE),
     special.logit: (UNDERFLOW,),
 }
