@@ -515,3 +515,29 @@ def test_the_page_zooms_and_searches_in_a_browser(tmp_path):
     steps = [seen[name] for name in ("start", "wheel", "button", "key", "arrow", "fit")]
     assert all(a != b for a, b in pairwise(steps))
     assert (seen["found"], seen["marked"], seen["outside"]) == ("1 of 4", "4", "0")
+
+
+class Block(cr.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = cr.nn.Linear(3, 3), cr.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        h = self.norm(self.linear(x)).relu()
+        return (x + h).tanh()
+
+
+def test_modules_of_one_class_and_layers_without_parameters_at_first_are_told_apart():
+    net = cr.nn.Sequential(Block(), cr.nn.ReLU(), Block())
+    text = str(cr.graph(net(cr.ones(4, 3)).sum(), names=net))
+    assert "forward()" not in text
+    assert ", in test_graph.py\n" in text
+    rows = [row for row in text.splitlines() if "line " in row]
+    for i in (0, 2):
+        of_block = [row for row in rows if f"[{i} · Block]" in row]
+        names = [row.strip(" │├└─").split()[0].partition("(")[0] for row in of_block]
+        assert names == ["tanh", "add", "relu"]
+        norm = [row for row in rows if f"[{i}.norm · BatchNorm1d]" in row]
+        assert any("center" in row for row in norm)
+        assert len([row for row in rows if f"[{i}.linear · Linear]" in row]) == 3
+    assert len([row for row in rows if "[Sequential]" in row]) == 1  # the ReLU between them

@@ -132,6 +132,11 @@ class Location(NamedTuple):
         return f"{file_text(self.filename)}:{self.line}"
 
     @property
+    def short_file(self) -> str:
+        """The file without its folder, or the cell."""
+        return os.path.basename(file_text(self.filename))
+
+    @property
     def short_place(self) -> str:
         """The file without its folder, and the number of the line."""
         return os.path.basename(self.place)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from chainrule.visualization.recording import Vertex
 from chainrule.visualization.stretches import Arrangement, Group, Item
@@ -27,6 +28,8 @@ class Tree:
         shared = [v for v in vertices if uses[v] > 1 and v.kind not in ("leaf", "constant")]
         self.numbers = {v: f"#{number}" for number, v in enumerate(shared, 1)}
         self.seen = set[Vertex]()
+        files = {v.location.short_file for v in vertices if v.location is not None}
+        self.file = files.pop() if len(files) == 1 else ""  # of all operations
         outputs = [v for v in vertices if v.is_output and not uses[v]]
         outputs += [v for v in vertices if v.is_output and uses[v]]
         later = outputs
@@ -66,11 +69,12 @@ class Tree:
 
     def _notes(self, vertex: Vertex) -> str:
         notes = lines_of(vertex, len(self.arrangement.copies[vertex]))[1:]
-        groups = [group.title for group in self.groups.get(vertex, ()) if group.title]
+        groups = [group for group in self.groups.get(vertex, ()) if group.title]
         if groups and vertex.kind != "leaf":
-            notes.append(f"[{' > '.join(groups)}]")
+            notes.append(f"[{_path_text(groups)}]")
         if vertex.location is not None:
-            notes.append(vertex.location.short_place)
+            line = f"line {vertex.location.line}"
+            notes.append(line if self.file else vertex.location.short_place)
         return "  ".join(notes)
 
     def __str__(self) -> str:
@@ -78,6 +82,16 @@ class Tree:
         return "\n".join(
             f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in self.rows
         )
+
+
+def _path_text(groups: Sequence[Group]) -> str:
+    """Return groups as text, modules by their dotted path and the class of the innermost one."""
+    parts: list[str] = []
+    for is_module, run in groupby(groups, lambda group: group.kind == "module"):
+        titles = [group.title for group in run]
+        names, kind = [t.split(" · ")[0] for t in titles if " · " in t], titles[-1].split(" · ")[-1]
+        parts += [" · ".join(filter(None, [".".join(names), kind]))] if is_module else titles
+    return " > ".join(parts)
 
 
 def _group_paths(

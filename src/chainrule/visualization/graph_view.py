@@ -163,7 +163,9 @@ class Graph:
         return path
 
     def __str__(self) -> str:
-        return f"{self.title}\n{Tree(self._arrangement)}"
+        tree = Tree(self._arrangement)
+        where = f", in {tree.file}" if tree.file else ""
+        return f"{self.title}{where}\n{tree}"
 
     __repr__ = __str__
 

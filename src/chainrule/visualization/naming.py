@@ -91,19 +91,17 @@ class Naming:
         node = endpoint(edge)[0]
         return self._leaves.get(node, ("", None))[0] or self._nodes.get(node, "")
 
-    def forward_codes(self) -> dict[int, str]:
-        """Return the modules by the id of the code of their forward, where only one has it.
+    def forward_codes(self) -> dict[int, list[str]]:
+        """Return the paths of the modules by the id of the code of their forward.
 
         By the id, since the hash of a code takes as long as the code is.
         """
-        found: dict[int, str] = {}
-        shared = set[int]()
+        found: dict[int, list[str]] = {}
         for path, module in self.modules.items():
             code = getattr(type(module).forward, "__code__", None)
             if code is not None:
-                shared.update({id(code)} & found.keys())
-                found[id(code)] = path
-        return {code: path for code, path in found.items() if code not in shared}
+                found.setdefault(id(code), []).append(path)
+        return found
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import groupby, pairwise, takewhile
 from types import CodeType
 from typing import Any
 
+from chainrule.nn.modules.container import Sequential
 from chainrule.visualization.naming import Naming
 from chainrule.visualization.recording import Recording, Vertex
 
@@ -141,10 +142,10 @@ def _module_groups(path: str, naming: Naming) -> Iterator[tuple[str, str, Any]]:
 def _owners(operations: Sequence[Vertex], naming: Naming) -> list[str | None]:
     """Return the path of the module of each operation, None where it belongs to none.
 
-    An operation belongs to the module whose parameter it uses, or to the one whose forward it was
-    recorded in. Those in between, of the same call, belong to the module that has both.
+    An operation belongs to the module whose parameter it uses. Those of the same call as the one
+    before or after belong to its module, and those between two of a call to the module that has
+    both. All others belong to the module whose forward they were recorded in.
     """
-    codes = naming.forward_codes()
     derived: dict[Vertex, str] = {}  # computed from parameters of one module alone
     owners: list[str | None] = []
     for vertex in operations:
@@ -153,9 +154,9 @@ def _owners(operations: Sequence[Vertex], naming: Naming) -> list[str | None]:
         known = {owner for owner in found if owner is not None}
         if len(known) == 1 and None not in found and len(vertex.operands) == len(sources):
             derived[vertex] = next(iter(known))
-        owner = _common(known) if known else codes.get(id(vertex.code))
+        owner = _common(known) if known else None
         owners.append(owner if owner in naming.modules else None)
-    return _filled(operations, owners, naming)
+    return _of_forwards(operations, _filled(operations, owners, naming), naming)
 
 
 def _common(paths: Iterable[str]) -> str:
@@ -171,16 +172,60 @@ def _common(paths: Iterable[str]) -> str:
 def _filled(
     operations: Sequence[Vertex], owners: list[str | None], naming: Naming
 ) -> list[str | None]:
-    """Give operations of a call between two modules to the module that has both."""
-    found = list(owners)
+    """Give operations of a call to the module of the next ones of this call, or to both modules.
+
+    Those between two modules of a `Sequential` are of layers without parameters.
+    """
+    found, forwards = list(owners), naming.forward_codes()
+    calls = [(id(vertex.code), vertex.instruction) for vertex in operations]
     known = [i for i, owner in enumerate(owners) if owner is not None]
-    for first, last in pairwise(known):
-        between = range(first + 1, last)
-        calls = {(operations[i].code, operations[i].instruction) for i in (first, *between, last)}
-        common = _common([owners[first] or "", owners[last] or ""])
-        if len(calls) == 1 and common in naming.modules:
-            for i in between:
-                found[i] = common
+    for first, last in pairwise([-1, *known, len(operations)]):
+        after = owners[last] if last < len(operations) else None
+        before = owners[first] if first >= 0 else None
+        both = _sequence_of(before, after, naming)
+        for i in range(first + 1, last):
+            owner = None if calls[i][0] in forwards else both
+            if after is not None and calls[i] == calls[last]:
+                is_between = before is not None and calls[i] == calls[first]
+                owner = _common([before or "", after]) if is_between else after
+            elif before is not None and calls[i] == calls[first]:
+                owner = before
+            found[i] = owner if owner in naming.modules else None
+    return found
+
+
+def _sequence_of(before: str | None, after: str | None, naming: Naming) -> str | None:
+    """Return the path of the `Sequential` that two modules belong to, one after the other."""
+    if before is None or after is None:
+        return None
+    common = _common([before, after])
+    module = naming.modules.get(common)
+    if type(module) is not Sequential:
+        return None
+    names = [name for name, _ in module.named_children()]
+    inner = [p.removeprefix(f"{common}." * bool(common)).split(".")[0] for p in (before, after)]
+    both = [names.index(name) for name in inner if name in names]
+    return common if len(both) == 2 and both[0] < both[1] else None
+
+
+def _of_forwards(
+    operations: Sequence[Vertex], owners: list[str | None], naming: Naming
+) -> list[str | None]:
+    """Give operations to the module whose forward they were recorded in, the one of its neighbours.
+
+    Several modules may have the same forward: then it is one that has the module before or after.
+    """
+    codes, found = naming.forward_codes(), list(owners)
+    for order in (range(len(owners)), range(len(owners) - 1, -1, -1)):
+        near: str | None = None
+        for i in order:
+            near = owners[i] if owners[i] is not None else near
+            paths = codes.get(id(operations[i].code), []) if found[i] is None else []
+            around = [
+                p for p in paths if near is not None and f"{near}.".startswith(f"{p}." * bool(p))
+            ]
+            if around or len(paths) == 1:
+                found[i] = max(around or paths, key=len)
     return found
 
 
