@@ -106,6 +106,15 @@ def test_modules_are_candidates_for_checkpoints():
     assert any("each of 3 calls" in row.name for row in report.checkpoints)
 
 
+def test_rows_name_the_module_of_an_operation():
+    net = cr.nn.Sequential(cr.nn.Linear(8, 4), cr.nn.Tanh(), cr.nn.Linear(4, 1))
+    report = cr.saved_report(net(cr.ones(5, 8)).square().sum(), names={"net": net})
+    found = {(row.operation, row.module) for row in report.rows}
+    wanted = {("matmul", "net.0 · Linear"), ("tanh", "net · Sequential"), ("square", "")}
+    assert wanted <= found
+    assert "[net.0 · Linear]" in str(report)
+
+
 def test_a_freed_graph_says_so():
     x = cr.ones(100, requires_grad=True)
     loss = x.exp().sum()

@@ -31,6 +31,7 @@ from chainrule.visualization.formulas_text import (
     shown,
     symbol,
 )
+from chainrule.visualization.formulas_text import lines as lines_of_formula
 from chainrule.visualization.naming import Naming
 from chainrule.visualization.recording import (
     ALL_EXAMPLES,
@@ -236,11 +237,12 @@ class Derivation:
         lines += ["", "Chain rule, from the end to the beginning:", f"  ∂{root}/∂{root} = 1"]
         for step, raw in zip(self.steps, traced.steps, strict=True):
             lines += ["", f"  {step.operation}"]
-            lines += [f"      {rule}" for rule in step.rules]
+            for rule in step.rules:
+                lines += _hanging("      ", rule)
             rows = zip(raw.parts, step.formulas, step.values, strict=True)
             for part, (name, formula), number in rows:
                 via = f"  [via {part.label}]" if part.label else ""
-                lines.append(f"    ∂{root}/∂{name}{via} = {shown(formula, root)}")
+                lines += _hanging("    ", f"∂{root}/∂{name}{via} = {shown(formula, root)}")
                 if self._with_values:
                     lines.append(f"      = {_numbers(number)}")
             for end in self._complete_sums(raw):
@@ -348,6 +350,14 @@ def _unwrapped(text: str, whole: str) -> str:
     return whole if text == f"({whole})" else text
 
 
+def _hanging(indent: str, text: str) -> list[str]:
+    """Return a formula as lines, those of the parts that it names further in."""
+    first, *parts = lines_of_formula(text)
+    words = ["with ", *["     "] * len(parts)]
+    more = [f"{indent}  {word}{part}" for word, part in zip(words, parts, strict=False)]
+    return [f"{indent}{first}", *more]
+
+
 def _line(location: Location | None) -> str:
     return "" if location is None else f"line {location.line}"
 
@@ -378,11 +388,19 @@ def call_text(vertex: Vertex, operands: list[str]) -> str:
         return f"{operands[0]} {sign} {operands[1]}"
     if vertex.title == "negative":
         return f"-{operands[0]}"
-    if vertex.title == "square":
-        return f"{operands[0]} ** 2"
+    power = re.fullmatch(r"exponent=(\S+)", vertex.settings)
+    if vertex.title == "square" or (vertex.title == "power" and power):
+        return f"{operands[0]} ** {power[1] if power else 2}"
+    if vertex.title == "permute_dims" and vertex.settings == "axes=(1, 0)":
+        return f"{operands[0]}.T"
+    index = re.fullmatch(r"key=\((-?\d+(?:, -?\d+)*),?(?: Ellipsis)?\)", vertex.settings)
+    if vertex.title == "select" and index:
+        return f"{operands[0]}[{index[1]}]"
     if vertex.title == ONE_EXAMPLE:
         return f"{operands[0]}, one example"
     if vertex.title == ALL_EXAMPLES:
         return f"{operands[0]}, all examples"
     settings = [vertex.settings] if vertex.settings else []
+    if vertex.title == "diagonal":
+        settings = [vertex.settings.partition(", key=")[0]]
     return f"{vertex.title}({', '.join([*operands, *settings])})"

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chainrule.compiler.codegen.expression import Expression, array_literal, call, literal
+from chainrule.compiler.codegen.expression import (
+    Expression,
+    array_literal,
+    binary,
+    call,
+    literal,
+)
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.ir.program import Names, Op, Program, Value
 
 GRADIENT = "ð"
 """Begin of the names of gradients in formulas: of ∂L/∂t2 it is ðt2."""
+
+WITH = " with "
+"""Between a long formula and the parts that it uses several times, each as ``s1 = ...``."""
+
+_WIDEST, _SHORT = 80, 8
+"""Characters from which a formula names its repeated parts, and up to which a part is repeated."""
 
 
 class Formula(Source):
@@ -27,6 +40,8 @@ class Formula(Source):
         self.names = Names(names.values())
         self.objects = {}
         self._written: dict[Value, Expression] = {}  # `expression` asks for each operand twice
+        self._uses = Counter(v for op in ops for v in op.inputs)
+        self._parts: dict[str, str] | None = None  # those that have names
 
     def tree(self, tree: Any) -> Expression:
         """Return the expression of an argument, or of nested arguments."""
@@ -35,7 +50,7 @@ class Formula(Source):
                 return Expression(self.known[tree])
             if tree in self.made:
                 if tree not in self._written:
-                    self._written[tree] = self._written_out(tree)
+                    self._written[tree] = self._named(tree, self._written_out(tree))
                 return self._written[tree]
             array = self.program.constants.get(tree)
             if array is not None and array.size <= 8:
@@ -43,10 +58,27 @@ class Formula(Source):
             return Expression("constant")
         return super().tree(tree)
 
+    def _named(self, value: Value, found: Expression) -> Expression:
+        """Return the name of an expression that a long formula uses several times."""
+        if self._parts is None or self._uses[value] < 2 or len(found.text) <= _SHORT:
+            return found
+        name = f"s{len(self._parts) + 1}"
+        self._parts[name] = found.text
+        return Expression(name)
+
     def _written_out(self, value: Value) -> Expression:
         op = self.made[value]
+        first = op.args[0] if op.args else None
         if op.function in ("np.astype", "np.broadcast_to") and op.inputs:
-            return self.tree(op.args[0])
+            return self.tree(first)
+        if op.function == "np.add" and first is op.args[1]:
+            return binary("*", literal(2), self.tree(first))
+        if op.function == "np.conj" and isinstance(first, Value):
+            inner = self.made.get(first)
+            if first.dtype.kind != "c" or (inner is not None and inner.function == "np.conj"):
+                return self.tree(
+                    first if inner is None or first.dtype.kind != "c" else inner.args[0]
+                )
         if op.regions:
             return Expression("loop")
         if op.function == "masked":
@@ -58,8 +90,24 @@ class Formula(Source):
         return found
 
     def of(self, value: Value) -> str:
-        """Return the formula of a value."""
-        return re.sub(r"\b(np|kernels|scipy)\.", "", self.tree(value).text)
+        """Return the formula of a value, with names for repeated parts if it is long."""
+        self._parts = {}
+        text = self._written_out(value).text if self._is_open(value) else self.tree(value).text
+        if self._length(text) <= _WIDEST:
+            self._written, self._parts = {}, None
+            text = self.tree(value).text
+        parts = ", ".join(f"{name} = {part}" for name, part in (self._parts or {}).items())
+        text += f"{WITH}{parts}" if parts else ""
+        return re.sub(r"\b(np|kernels|scipy)\.", "", text)
+
+    def _is_open(self, value: Value) -> bool:
+        return value in self.made and value not in self.known
+
+    def _length(self, text: str) -> int:
+        """Return the length of a formula with its named parts written out."""
+        names = re.findall(r"\bs\d+\b", text)
+        parts = self._parts or {}
+        return len(text) + sum(self._length(parts[n]) for n in names if n in parts)
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -67,7 +115,14 @@ class Formula(Source):
 
 def shown(text: str, root: str) -> str:
     """Return a formula with gradients as ∂root/∂name."""
+    text = re.sub(rf"{GRADIENT}(\w+)(?=[.\[])", rf"(∂{root}/∂\1)", text)
     return re.sub(rf"{GRADIENT}(\w+)", rf"∂{root}/∂\1", text)
+
+
+def lines(text: str) -> list[str]:
+    """Return a formula and the parts that it names, each as a line."""
+    main, _, parts = text.partition(WITH)
+    return [main, *re.split(r", (?=s\d+ = )", parts)] if parts else [main]
 
 
 # --- LaTeX ----------------------------------------------------------------------------------------
@@ -85,10 +140,15 @@ _COMPARISONS = {ast.Lt: "<", ast.Gt: ">", ast.LtE: r"\le", ast.GtE: r"\ge", ast.
 
 def latex(text: str, root: str) -> str:
     """Return a formula in LaTeX."""
+    main, *parts = lines(text)
     try:
-        return _Latex(root).of(ast.parse(text, mode="eval").body)[0]
+        found = [_Latex(root).of(ast.parse(main, mode="eval").body)[0]]
+        for name, _, part in (each.partition(" = ") for each in parts):
+            inner = _Latex(root).of(ast.parse(part, mode="eval").body)[0]
+            found.append(rf"{symbol(name)} = {inner}")
     except (SyntaxError, RecursionError):
         return rf"\texttt{{{escaped(text)}}}"
+    return r",\quad ".join(found)
 
 
 def escaped(text: str) -> str:

@@ -21,7 +21,7 @@ class Tree:
 
     def __init__(self, arrangement: Arrangement) -> None:
         self.arrangement = arrangement
-        self.groups = {v: path for v, path in _group_paths(arrangement.root, ())}
+        self.groups = {v: path for v, path in group_paths(arrangement.root)}
         self.rows: list[tuple[str, str, str]] = []
         vertices = list(arrangement.root.members())
         uses = Counter(s for v in vertices for s in self._sources(v))
@@ -71,7 +71,7 @@ class Tree:
         notes = lines_of(vertex, len(self.arrangement.copies[vertex]))[1:]
         groups = [group for group in self.groups.get(vertex, ()) if group.title]
         if groups and vertex.kind != "leaf":
-            notes.append(f"[{_path_text(groups)}]")
+            notes.append(f"[{path_text(groups)}]")
         if vertex.location is not None:
             line = f"line {vertex.location.line}"
             notes.append(line if self.file else vertex.location.short_place)
@@ -84,7 +84,7 @@ class Tree:
         )
 
 
-def _path_text(groups: Sequence[Group]) -> str:
+def path_text(groups: Sequence[Group]) -> str:
     """Return groups as text, modules by their dotted path and the class of the innermost one."""
     parts: list[str] = []
     for is_module, run in groupby(groups, lambda group: group.kind == "module"):
@@ -94,12 +94,13 @@ def _path_text(groups: Sequence[Group]) -> str:
     return " > ".join(parts)
 
 
-def _group_paths(
-    group: Group, path: tuple[Group, ...]
+def group_paths(
+    group: Group, path: tuple[Group, ...] = ()
 ) -> Iterator[tuple[Vertex, tuple[Group, ...]]]:
+    """Yield the vertices of a group with the groups that they are in, outermost first."""
     for item in group.items:
         if isinstance(item, Group):
-            yield from _group_paths(item, (*path, item))
+            yield from group_paths(item, (*path, item))
         else:
             yield item, path
 

@@ -36,6 +36,8 @@ class LayerRow:
     flops: int | None = None
     """FLOPs of the recorded operations, of modules within too; None if nothing was recorded."""
     calls: int = 0
+    has_forward: bool = True
+    """Whether it can be called, unlike a `ModuleList`."""
     _begins: list[int] = field(default_factory=list)
     _spans: list[tuple[int, int]] = field(default_factory=list)
 
@@ -76,7 +78,7 @@ class Summary:
             table.append(
                 (
                     f"{lead}{name}{' · ' if name else ''}{row.kind}{calls}",
-                    row.outputs or "not called",
+                    row.outputs or ("not called" if row.has_forward else ""),
                     f"{row.parameters:,}" if row.parameters else "",
                     bytes_text(row.nbytes) if row.nbytes else "",
                     _count_text(row.flops),
@@ -189,6 +191,7 @@ class _Calls:
             seen.update(map(id, own))
             row.parameters = sum(int(p.numel()) for p in own)
             row.trainable = sum(int(p.numel()) for p in own if p.requires_grad)
+            row.has_forward = type(each).forward is not Module.forward
             row.nbytes = sum(int(p._array.nbytes) for p in own)
             self.rows[each] = row
 

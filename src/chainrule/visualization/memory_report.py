@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.location import Location, own_frame
+from chainrule.visualization.graph_text import group_paths, path_text
 from chainrule.visualization.naming import Naming
 from chainrule.visualization.recording import PACKED, Recording, Vertex, read
 from chainrule.visualization.stretches import Group, groups_of
@@ -24,6 +25,8 @@ class SavedRow(NamedTuple):
     """Bytes, without memory that an earlier operation keeps or that lives anyway."""
     operations: int
     """Number of operations."""
+    module: str = ""
+    """The module that they belong to, such as ``0 · Linear``."""
 
 
 class CheckpointRow(NamedTuple):
@@ -56,11 +59,10 @@ class SavedReport:
                     sizes[array.key] = array.nbytes
         self.shared = sum(anyway.values())
         """Bytes of leaves and results, which live whether or not the graph does."""
-        self.rows = _rows(recording, owners, sizes)
-        self.checkpoints = sorted(
-            _checkpoints(recording, groups_of(recording, naming)),
-            key=lambda row: -row.nbytes,
-        )
+        groups = groups_of(recording, naming)
+        modules = {v: _module_of(path) for v, path in group_paths(groups)}
+        self.rows = _rows(recording, owners, sizes, modules)
+        self.checkpoints = sorted(_checkpoints(recording, groups), key=lambda row: -row.nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -85,16 +87,16 @@ class SavedReport:
         for row in self.rows[:_MAX_ROWS]:
             name = row.operation + (f" × {row.operations}" if row.operations > 1 else "")
             share = 100 * row.nbytes / total
-            where = _where(row.location)
-            lines.append(f"{bytes_text(row.nbytes):>9} {share:5.1f}%  {name:<22} {where}".rstrip())
+            start = f"{bytes_text(row.nbytes):>9} {share:5.1f}%  {name:<17} "
+            lines.append(f"{start} {_where(row.location, row.module)}".rstrip())
         if len(self.rows) > _MAX_ROWS:
             rest = sum(row.nbytes for row in self.rows[_MAX_ROWS:])
             lines.append(f"{bytes_text(rest):>9}         {len(self.rows) - _MAX_ROWS} more lines")
         for checkpoint in self.checkpoints[:_MAX_CHECKPOINTS]:
             lines.append(
                 f"cr.checkpoint around {checkpoint.name} would keep "
-                f"{bytes_text(checkpoint.nbytes)} less ({100 * checkpoint.nbytes / total:.0f}%), "
-                f"and run {checkpoint.operations} operations again"
+                f"{bytes_text(checkpoint.nbytes)} less ({100 * checkpoint.nbytes / total:.0f}%),\n"
+                f"  and run {checkpoint.operations} operations again"
             )
         return "\n".join(lines)
 
@@ -140,15 +142,30 @@ def saved_report(outputs: Any, *, names: Any = None) -> SavedReport:
     return SavedReport(read(outputs, naming, "saved_report"), naming)
 
 
-def _rows(recording: Recording, owners: dict[int, Vertex], sizes: dict[int, int]) -> list[SavedRow]:
+def _module_of(path: tuple[Group, ...]) -> str:
+    """Return the module of an operation in these groups, "" if it belongs to none."""
+    modules = [group for group in path if group.kind == "module" and group.title]
+    return path_text(modules)
+
+
+def _rows(
+    recording: Recording,
+    owners: dict[int, Vertex],
+    sizes: dict[int, int],
+    modules: dict[Vertex, str],
+) -> list[SavedRow]:
     by_vertex: dict[Vertex, int] = {}
     for key, vertex in owners.items():
         by_vertex[vertex] = by_vertex.get(vertex, 0) + sizes[key]
-    found: dict[tuple[str, Location | None], list[int]] = {}
+    found: dict[tuple[str, Location | None, str], list[int]] = {}
     for vertex in recording.operations:
         if vertex in by_vertex:
-            found.setdefault((vertex.title, vertex.location), []).append(by_vertex[vertex])
-    rows = [SavedRow(*key, sum(sizes), len(sizes)) for key, sizes in found.items()]
+            row = vertex.title, vertex.location, modules.get(vertex, "")
+            found.setdefault(row, []).append(by_vertex[vertex])
+    rows = [
+        SavedRow(title, location, sum(each), len(each), module)
+        for (title, location, module), each in found.items()
+    ]
     return sorted(rows, key=lambda row: -row.nbytes)
 
 
@@ -234,7 +251,8 @@ def _saving(
     return sum(size for key, size in own.items() if key not in kept) - added
 
 
-def _where(location: Location | None) -> str:
+def _where(location: Location | None, module: str) -> str:
+    """Return the line as text, and the module or the source of the line."""
     if location is None:
-        return ""
-    return f"{location.short_place}  {cut(location.source, 50)}"
+        return module
+    return f"{location.short_place}  {f'[{module}]' if module else cut(location.source, 40)}"
