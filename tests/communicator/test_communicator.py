@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -622,9 +623,12 @@ def test_names_of_pytorch_lead_here() -> None:
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
-@pytest.mark.skipif(
+needs_mpi = pytest.mark.skipif(
     MPIEXEC is None or importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py and mpiexec"
 )
+
+
+@needs_mpi
 def test_mpi_gives_what_threads_give() -> None:
     """Each exchange, its derivatives and a fault, in two processes and in two threads."""
     script = Path(__file__).with_name("mpi_program.py")
@@ -637,9 +641,7 @@ def test_mpi_gives_what_threads_give() -> None:
     assert output.count("\n") > 20
 
 
-@pytest.mark.skipif(
-    MPIEXEC is None or importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py and mpiexec"
-)
+@needs_mpi
 def test_processes_train_as_one_does_on_all_data() -> None:
     script = [sys.executable, str(Path(__file__).with_name("ddp_program.py"))]
     found, alone = (
@@ -666,6 +668,44 @@ def test_a_process_group_is_told_how_many_processes_there_are() -> None:
             dist.init_process_group()
     finally:
         dist.destroy_process_group()
+
+
+IN_VAIN = {
+    "ended": "rank 1 has ended; rank 2 waits in allreduce of float32 [2]",
+    "message": "rank 0 waits in recv from rank 1, tag 4; rank 1 has ended",
+    "circle": "rank 1 waits in recv from rank 2; rank 2 waits in recv from rank 0",
+    "kinds": "rank 0 waits in recv from rank 1; rank 1 waits in barrier",
+    "part": "rank 0 waits in barrier; rank 1 waits in barrier; rank 2 has ended",
+    "gradient": "rank 0 waits in allreduce of float32 [2]; rank 1 has ended",
+    "unreceived": "rank 0 waits in send, at its end; rank 1 has ended; rank 2 has ended",
+    "long": "",
+    "late": "",
+}
+"""What the ranks that wait in vain say for each fault of ``mpi_faults.py``."""
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "ended",
+        "late",
+        *[pytest.param(f, marks=pytest.mark.thorough) for f in [*IN_VAIN][1:-1]],
+    ],
+)
+def test_mpi_waits_in_vain_are_errors(fault: str) -> None:
+    """The first rank that knows ends the others, so not all of them need to say it."""
+    script = Path(__file__).with_name("mpi_faults.py")
+    command = [str(MPIEXEC), "-n", "3", sys.executable, str(script), fault]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    said = re.findall(r"^\d: (.*)$", run.stdout, re.MULTILINE)
+    if IN_VAIN[fault]:
+        wrong = [line for line in (run.stdout + run.stderr).split("\n") if "deadlock:" in line]
+        assert run.returncode
+        assert wrong
+        assert all(IN_VAIN[fault] in line for line in wrong), run.stdout + run.stderr
+    else:
+        assert said == ["done"] * 3, run.stdout + run.stderr
 
 
 # --- the example ----------------------------------------------------------------------------------

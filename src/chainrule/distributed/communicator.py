@@ -109,9 +109,10 @@ class Communicator:
     `connect` with its loss: the other rank waits for it.
 
     **Faults.** Calls that don't fit each other raise CommunicationError on all ranks that take
-    part. Under `run_ranks`, so does waiting for a rank that has ended, has failed or waits itself.
-    MPI has no such check: start programs by ``mpiexec -n 4 python -m mpi4py program.py``, which
-    ends all processes if one fails.
+    part. So does waiting for ranks that have ended, have failed or wait themselves: under MPI,
+    after about ten seconds in which all of them have waited. Start programs of MPI by ``mpiexec -n
+    4 python -m mpi4py program.py``, which ends all processes at once if one fails. A communicator
+    of MPI is for one thread of each process.
 
     References
     ----------

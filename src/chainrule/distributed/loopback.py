@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,17 @@ __all__ = ["run_ranks"]
 
 Array = Any
 T = TypeVar("T")
+
+
+def deadlock_text(waiting: Mapping[int, str], ended: Iterable[int]) -> str:
+    """Return the message about ranks that wait in vain, with what each of them waits for."""
+    states = {rank: f"rank {rank} waits in {what}" for rank, what in waiting.items()}
+    states |= {rank: f"rank {rank} has ended" for rank in ended}
+    listed = "; ".join([states[rank] for rank in sorted(states)])
+    return (
+        f"deadlock: {listed}. For a backward pass to exchange its gradient, connect what a rank "
+        "sends or receives with its loss, by chainrule.distributed.connect"
+    )
 
 
 class _World:
@@ -96,17 +107,8 @@ class _World:
     def _check(self) -> None:
         """Fail if the ranks that wait do so in vain."""
         if self.waiting and not self.running and not self.failure:
-            states = [
-                f"rank {r} waits in {self.waiting[r][1]}"
-                if r in self.waiting
-                else f"rank {r} has ended"
-                for r in range(self.size)
-            ]
-            self.failure = (
-                f"deadlock: {'; '.join(states)}. For a backward pass to exchange its gradient, "
-                "connect what a rank sends or receives with its loss, by "
-                "chainrule.distributed.connect"
-            )
+            waiting = {rank: what for rank, (_, what) in self.waiting.items()}
+            self.failure = deadlock_text(waiting, set(range(self.size)) - waiting.keys())
         if self.failure:
             self.changed.notify_all()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import os
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,25 +14,47 @@ import numpy as np
 
 from chainrule.distributed.communicator import Communicator
 from chainrule.distributed.loopback import alone
+from chainrule.distributed.mpi_waits import Waits
 from chainrule.errors import MissingExtraError
 
 __all__ = ["from_mpi", "world"]
 
 Array = Any
 
+_HEADER = 512
+"""Bytes of a header that one exchange takes, with its length."""
+
+_LONGEST = _HEADER - 8
+"""Bytes of a header from which it takes two exchanges."""
+
 
 class MPITransport:
-    """Exchange by the buffers of mpi4py. Sums are in the order that MPI chooses."""
+    """Exchange by the buffers of mpi4py. Sums are in the order that MPI chooses.
 
-    def __init__(self, comm: Any) -> None:
+    What waits for another rank's call are the exchange of headers and a message's arrival.
+    """
+
+    def __init__(self, comm: Any, waits: Waits) -> None:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._comm = comm
+        self._waits = waits
         self._sent: list[tuple[Any, Any]] = []  # requests, with what they are sending
 
     def agree(self, header: Any) -> list[Any]:
-        headers: list[Any] = self._comm.allgather(header)
-        return headers
+        text = pickle.dumps(header)
+        own = len(text).to_bytes(8, "little") + text[:_LONGEST].ljust(_LONGEST, b"\0")
+        found = bytearray(self.size * _HEADER)
+        self._waits.until(self._comm.Iallgather(own, found).Test, lambda: str(header))
+        each = [memoryview(found)[at : at + _HEADER] for at in range(0, len(found), _HEADER)]
+        lengths = [int.from_bytes(part[:8], "little") for part in each]
+        if max(lengths) <= _LONGEST:
+            return [pickle.loads(part[8:]) for part in each]
+        texts = bytearray(sum(lengths))
+        gathered = self._comm.Iallgatherv(text, [texts, lengths])
+        self._waits.until(gathered.Test, lambda: str(header))
+        ends = [*itertools.accumulate(lengths)]
+        return [pickle.loads(texts[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
 
     # --- sums: of numbers ---
 
@@ -84,7 +108,15 @@ class MPITransport:
         self._keep(self._comm.isend(header, dest, 2 * tag), header)
 
     def fetch(self, source: int, tag: int) -> Any:
-        return self._comm.recv(source=source, tag=2 * tag)
+        found: list[Any] = []
+
+        def is_there() -> bool:
+            found[:] = [self._comm.improbe(source=source, tag=2 * tag)]
+            return found[0] is not None
+
+        what = f"recv from rank {source}" + (f", tag {tag}" if tag else "")
+        self._waits.until(is_there, lambda: what)
+        return found[0].recv()
 
     def send(self, x: Array, dest: int, tag: int) -> None:
         copy = x.copy()
@@ -104,10 +136,10 @@ class MPITransport:
 
     def _finish(self) -> None:
         for request, _ in self._sent:
-            request.Wait()
+            self._waits.until(request.Test, lambda: "send, at its end")
 
     def split(self, color: int, key: int) -> MPITransport:
-        return MPITransport(self._comm.Split(color, key))
+        return MPITransport(self._comm.Split(color, key), self._waits)
 
 
 def _bytes(x: Array) -> Array:
@@ -137,7 +169,7 @@ def from_mpi(comm: Any) -> Communicator:
     >>> cr.distributed.from_mpi(MPI.COMM_WORLD)  # doctest: +SKIP
     <rank 0 of 1>
     """
-    return Communicator(MPITransport(comm.Dup()))
+    return Communicator(MPITransport(comm.Dup(), Waits(comm)))
 
 
 @functools.cache
