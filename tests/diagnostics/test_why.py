@@ -176,6 +176,16 @@ def vector_loss():
     return cr.why(loss)
 
 
+def ended_in_a_mapped_function():
+    w = leaf(1.0, 2.0)
+    distance = cr.vmap(detached_distance, in_dims=(None, 0))(w, cr.ones(3, 2))
+    return cr.why(distance.sum())
+
+
+def detached_distance(v, row):
+    return ((v.detach() - row) ** 2).sum()
+
+
 def frozen_layer():
     model = cr.nn.Linear(2, 1)
     model.weight.requires_grad_(False)
@@ -693,6 +703,7 @@ def assigned_again_later():
 
 
 OWN = {
+    ended_in_a_mapped_function: ["`v.detach()`", "detached_distance", "Leave the call out"],
     all_parameters_frozen: ["`model`", "is frozen", "model.requires_grad_()"],
     required_too_late: ["`x`, of which it was computed, requires grad now", "requires_grad_() bef"],
     parameter_of_a_result: ["cr.nn.Parameter(w * 2)", "a new leaf"],
@@ -941,9 +952,46 @@ def test_explain_sees_operations_of_all_forms_and_compiled_functions():
     assert "all is well" in well
 
 
-def test_explain_remembers_nothing_for_tensors_that_are_gone():
-    from chainrule.diagnostics.explain import _causes, _tracked
+def test_explain_goes_in_and_out_of_vmap():
+    w, rows = leaf(1.0, 2.0), cr.ones(3, 2)
+    with cr.no_grad():
+        unknown = w * 2
+    asked = []
 
+    def ends_inside(row):
+        with cr.no_grad():
+            inner = w * row  # ended inside
+        return inner.sum()
+
+    def detached(v, row):
+        return (v.detach() * row).sum()  # of a detached
+
+    def product(v, row):
+        result = v * row
+        asked.append(cr.why(result))
+        return result.sum()
+
+    with cr.explain():
+        with cr.no_grad():
+            ended = w * 2  # ended outside
+        found = {
+            "# ended inside": cr.vmap(ends_inside)(rows),
+            "# of a detached": cr.vmap(detached, (None, 0))(w, rows),
+            "# ended outside": cr.vmap(cr.vmap(product), (None, 0), 1)(cr.stack([ended] * 2), rows),
+        }
+        well = cr.vmap(product, (None, 0))(w, rows)
+        not_seen = cr.vmap(product, (None, 0))(unknown, rows)
+    texts = {line: cr.why(result) for line, result in found.items()}
+    assert [line for line, text in texts.items() if line not in text] == [], texts
+    assert "all is well" in cr.why(well.sum())
+    assert "its history ended" not in cr.why(not_seen)
+    assert "# ended outside" in asked[0]  # within the mapped function, too
+
+
+def test_explain_remembers_nothing_for_tensors_that_are_gone():
+    from chainrule.diagnostics.explain import _CAUSES
+
+    _causes, _tracked = _CAUSES._causes, _CAUSES._tracked
     w = leaf(1.0, 2.0)
     with cr.explain():
         with cr.no_grad():

@@ -56,6 +56,25 @@ def two_layers():
 # --- contents -------------------------------------------------------------------------------------
 
 
+def test_operands_that_no_rule_keeps_have_the_names_of_the_line():
+    x, y = cr.ones(3, requires_grad=True), cr.ones(3)
+    rows, index, t1, shown = [y, y], 1, cr.ones(1), []
+    z = 2 - x
+    z = z + y - rows[index]
+    z -= t1
+    z = cr.where(x > 0, z, y)
+    z = y.add(z).subtract(rows[0])
+    z = z + y * 2  # computed
+    z = z / len(rows)
+    z = cr.nn.functional.l1_loss(z, y)  # in a function of the library
+    for line in str(cr.graph(z)).splitlines():
+        shown += [part.split(")")[0] for part in line.split("(")[1:2] if ", " in part]
+    assert shown == [
+        *("·, constant", "·, 2", "·, constant", "·, rows[0]", "y, ·", "·, ·, y"),
+        *("·, t1", "·, rows[index]", "·, y", "2, ·"),
+    ]
+
+
 def test_boxes_have_the_names_of_variables_and_shapes_of_results():
     loss, names = two_layers()
     graph = cr.graph(loss, names=names)

@@ -69,7 +69,7 @@ class Modes:
         outer: Modes | None = None,
         context: Any = None,  # the context manager that made it, or its class
         nesting: int = 0,  # number of backward passes around it
-        explain: Callable[..., None] | None = None,  # called with each operation, by `explain()`
+        explain: Any = None,  # sees each operation, under `explain()`
     ) -> None:
         self.grad = grad
         self.anomaly = anomaly

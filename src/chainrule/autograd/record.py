@@ -110,7 +110,7 @@ def observe(
 ) -> None:
     """Show an operation to the modes that look on: `explain`, and anomaly mode."""
     if modes.explain is not None:
-        modes.explain(primitive, operands, results)
+        modes.explain.see(primitive, operands, results)
     if modes.anomaly is not None and modes.check_nan:
         from chainrule.autograd import anomaly
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.location import Location, locate, user_frame
 from chainrule.autograd.modes import ModeContext, current_modes, prepare_looking
+from chainrule.autograd.node import Node
 from chainrule.autograd.tensor import Tensor
 from chainrule.primitives.primitive import Primitive
 
@@ -28,11 +29,64 @@ class Cause(NamedTuple):
         return locate(self.code, self.instruction)
 
 
-_causes: dict[int, tuple[weakref.ref[Tensor], Cause]] = {}
-"""By id of a tensor outside the graph: the tensor, and why it is."""
+class _Causes:
+    """What is remembered of tensors while `explain` is on, and as long as they live."""
 
-_tracked: dict[int, weakref.ref[Any]] = {}
-"""By its id: each array of a tensor in the graph. A detached tensor has the same one."""
+    def __init__(self) -> None:
+        self._causes: dict[int, tuple[weakref.ref[Tensor], Cause]] = {}
+        """By id of a tensor outside the graph: the tensor, and why it is."""
+        self._tracked: dict[int, weakref.ref[Any]] = {}
+        """By its id: each array of a tensor in the graph. A detached tensor has the same one."""
+
+    def of(self, tensor: Tensor) -> Cause | None:
+        entry = self._causes.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
+
+    def see(self, primitive: Primitive, operands: Sequence[Any], results: Sequence[Tensor]) -> None:
+        """Remember an operation that was computed."""
+        tensors = [t for t in operands if t is not None]
+        tracked = [t for t in tensors if t._edge is not None]
+        for tensor in tracked:
+            _keep(self._tracked, tensor._array, None)
+        for result in results:
+            if result._edge is not None:
+                _keep(self._tracked, result._array, None)
+                continue
+            if tracked:
+                cause: Cause | None = _cause(primitive, True)
+            else:
+                cause = self._inherited(primitive, tensors)
+            if cause is not None:
+                _keep(self._causes, result, cause)
+
+    def see_same(
+        self, tensor: Tensor, array: Any, other: Tensor, other_array: Any, node: Node | None
+    ) -> None:
+        """Remember of a tensor what is known of another one: these are the two sides of a vmap."""
+        cause = self.of(tensor)
+        if cause is not None:
+            _keep(self._causes, other, cause)
+        if node is not None or self._is_tracked(array):
+            _keep(self._tracked, other_array, None)
+
+    def _inherited(self, primitive: Primitive, tensors: Sequence[Tensor]) -> Cause | None:
+        for tensor in tensors:
+            found = self.of(tensor)
+            if found is not None:
+                return found
+            if self._is_tracked(tensor._array):
+                return _cause(primitive, False)
+        return None
+
+    def _is_tracked(self, array: Any) -> bool:
+        known = self._tracked.get(id(array))
+        return known is not None and known() is array
+
+
+_CAUSES = _Causes()
+
+cause_of = _CAUSES.of
+"""Return why a tensor has no history, if it was computed under `explain`."""
 
 
 class explain(ModeContext):
@@ -55,28 +109,7 @@ class explain(ModeContext):
     def __init__(self) -> None:
         for prepare in prepare_looking:
             prepare()
-        self._changes = {"explain": _note}
-
-
-def cause_of(tensor: Tensor) -> Cause | None:
-    """Return why a tensor has no history, if it was computed under `explain`."""
-    entry = _causes.get(id(tensor))
-    return entry[1] if entry is not None and entry[0]() is tensor else None
-
-
-def _note(primitive: Primitive, operands: Sequence[Any], results: Sequence[Tensor]) -> None:
-    """Remember an operation that was computed."""
-    tensors = [t for t in operands if t is not None]
-    tracked = [t for t in tensors if t._edge is not None]
-    for tensor in tracked:
-        _keep(_tracked, tensor._array, None)
-    for result in results:
-        if result._edge is not None:
-            _keep(_tracked, result._array, None)
-            continue
-        cause = _cause(primitive, bool(tracked)) if tracked else _inherited(primitive, tensors)
-        if cause is not None:
-            _keep(_causes, result, cause)
+        self._changes = {"explain": _CAUSES}
 
 
 def _cause(primitive: Primitive, tracked: bool) -> Cause:
@@ -86,17 +119,6 @@ def _cause(primitive: Primitive, tracked: bool) -> Cause:
     kind = ("no_grad" if off else "constant") if tracked else "detached"
     code, at = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     return Cause(kind, primitive.name, code, at)
-
-
-def _inherited(primitive: Primitive, tensors: Sequence[Tensor]) -> Cause | None:
-    for tensor in tensors:
-        found = cause_of(tensor)
-        if found is not None:
-            return found
-        known = _tracked.get(id(tensor._array))
-        if known is not None and known() is tensor._array:
-            return _cause(primitive, False)
-    return None
 
 
 def _keep(table: dict[int, Any], value: Any, cause: Cause | None) -> None:

@@ -350,11 +350,11 @@ def _location(code: CodeType, node: ast.AST) -> Location:
 
 
 def _called(statement: ast.stmt, frame: FrameType) -> Iterator[FunctionType]:
-    """Yield the user's functions that a statement calls."""
-    for part in ast.walk(statement):
-        if not isinstance(part, ast.Call):
-            continue
-        names = ast.unparse(part.func).split(".")
+    """Yield the user's functions that a statement calls, or passes to what calls them."""
+    calls = [part for part in ast.walk(statement) if isinstance(part, ast.Call)]
+    passed = [x for call in calls for x in call.args if isinstance(x, ast.Name)]
+    for part in [*[call.func for call in calls], *passed]:
+        names = ast.unparse(part).split(".")
         value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
         for name in names[1:]:
             value = getattr(value, name, None)

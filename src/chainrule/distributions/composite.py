@@ -106,7 +106,10 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError(
+                "Enumeration over cartesian product is not implemented: enumerate base_dist, and "
+                "combine its values by cr.cartesian_prod()"
+            )
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:

@@ -169,7 +169,8 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
     has_more = p.total_count < q.total_count
     if holds_somewhere(has_more._array):
         raise NotImplementedError(
-            "KL between Binomials where q.total_count > p.total_count is not implemented"
+            "KL between Binomials where q.total_count > p.total_count is not implemented: sum "
+            "p.log_prob(k).exp() * (p.log_prob(k) - q.log_prob(k)) over k = p.enumerate_support()"
         )
     found = ops.where(has_more, math.nan, found)
     return ops.where(p.total_count > q.total_count, math.inf, found)
@@ -282,7 +283,8 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
             "kl_divergence of Independent: different reinterpreted_batch_ndims, "
-            f"{p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}"
+            f"{p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}: make both events of "
+            "as many dimensions"
         )
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
@@ -292,7 +294,8 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
             "kl_divergence of TransformedDistribution: the transforms differ, "
-            f"{p.transforms} and {q.transforms}"
+            f"{p.transforms} and {q.transforms}: estimate it by the mean of p.log_prob(x) - "
+            "q.log_prob(x), with x = p.rsample((1000,))"
         )
     return kl_divergence(p.base_dist, q.base_dist)
 

@@ -379,6 +379,8 @@ def _unique_names(recording: Recording) -> dict[Vertex, str]:
         if name.isidentifier() and name not in taken:
             names[vertex] = name
             taken.add(name)
+    for vertex in recording.vertices:  # constants that are texts have the user's names, too
+        taken.update(str(o).partition(" (")[0] for o in vertex.operands if isinstance(o, str))
     for vertex in recording.vertices:
         if vertex in names:
             continue

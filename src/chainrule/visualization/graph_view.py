@@ -36,7 +36,7 @@ def graph(outputs: Any, *, names: Any = None) -> Graph:
         ``print`` shows a tree, a notebook shows a picture, and ``save("g.svg")`` writes a file.
         Its boxes are operations, with the shape and dtype of the result, the bytes that are kept
         for the backward pass and the line of code; leaves, with the norm of their gradient after
-        a pass; and constants, as far as they are kept. Custom functions are boxes of their own.
+        a pass; and constants that are kept. Custom functions are boxes of their own.
         Modules and calls that record several operations are frames around them, and stretches that
         repeat, such as the body of a loop, are shown once. It keeps no arrays.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.location import expression_at
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
@@ -102,6 +104,40 @@ class Naming:
             if code is not None:
                 found.setdefault(id(code), []).append(path)
         return found
+
+
+_OPERATORS: dict[str, type[ast.operator]] = {
+    **{"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div},
+    **{"matmul": ast.MatMult, "power": ast.Pow},
+}
+"""Python's operators by the names of the primitives that they apply."""
+
+_MAX_OPERAND = 24
+"""Number of characters up to which the source of an operand is a name of it."""
+
+
+def operands_in_source(code: CodeType, instruction: int, operation: str, count: int) -> list[str]:
+    """Return the operands of an operation as the user wrote them, "" where they are computed."""
+    try:
+        (statement,) = ast.parse(expression_at(code, instruction).strip()).body
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    match statement:
+        case ast.Expr(ast.BinOp(left, operator, right)) | ast.AugAssign(left, operator, right):
+            parts = [left, right] if isinstance(operator, _OPERATORS.get(operation, ())) else []
+        case ast.Expr(ast.Call(ast.Attribute(owner, name), args)) if name == operation:
+            parts = args if len(args) == count else [owner, *args]
+        case ast.Expr(ast.Call(ast.Name(name), args)) if name == operation:
+            parts = args
+        case _:
+            parts = []
+    texts = [ast.unparse(part) if _is_variable(part) else "" for part in parts]
+    return [text if len(text) <= _MAX_OPERAND else "" for text in texts] * (len(texts) == count)
+
+
+def _is_variable(expression: ast.expr) -> bool:
+    parts = (ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.expr_context)
+    return all(isinstance(node, parts) for node in ast.walk(expression))
 
 
 def _locals_of(frame: FrameType) -> dict[str, Any]:

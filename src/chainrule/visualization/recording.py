@@ -23,7 +23,7 @@ from chainrule.compiler.backward import CompiledNode
 from chainrule.errors import ArgumentError
 from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.interpreter import BatchBoundary
-from chainrule.visualization.naming import Naming
+from chainrule.visualization.naming import Naming, operands_in_source
 from chainrule.visualization.result_types import ArrayType, infer_types
 
 # --- vertices -------------------------------------------------------------------------------------
@@ -150,6 +150,7 @@ class _Reader:
         self.others: list[Vertex] = []  # constants, and outputs without a history
         self.constants: dict[int, Vertex] = {}
         self.known = set[int]()  # memory of the outputs
+        self.sources: dict[Any, list[str]] = {}  # operands as the user's lines have them
 
     def output(self, tensor: Tensor, path: str) -> Source:
         """Return a tensor as an end of the graph, after reading what leads to it."""
@@ -253,11 +254,21 @@ class _Reader:
                 yield self._constant(array)
             elif isinstance(node, FunctionNode) and metas[position] is None:
                 continue  # an argument that is no tensor
-            elif metas is not None and metas[position] is not None:
-                shape, dtype = metas[position]
-                yield f"constant ({shape_text(shape)} {dtype})"
             else:
-                yield "constant"
+                name = self._in_source(node, position) or "constant"
+                meta = None if metas is None else metas[position]
+                yield name if meta is None else f"{name} ({shape_text(meta[0])} {meta[1]})"
+
+    def _in_source(self, node: Node, position: int) -> str:
+        """Return an operand that no rule keeps as the user's line has it."""
+        if node.code is None or not isinstance(node, PrimitiveNode):
+            return ""
+        place = id(node.code), node.instruction, id(node.plan)
+        if place not in self.sources:
+            title, count = node.plan.primitive.name, len(node.edges)
+            found = operands_in_source(node.code, node.instruction, title, count)
+            self.sources[place] = found or [""] * count
+        return self.sources[place][position]
 
     def _constant(self, array: Any) -> Source | str:
         name = self.naming.of_array(array_of_all(array))

@@ -110,7 +110,10 @@ class Body:
                 "export: the function draws random numbers: pass them as an argument"
             )
         if overlapping(self.trace) is not None:
-            raise CompileError("export: the function writes to memory that two tensors share")
+            raise CompileError(
+                "export: the function writes to memory that two tensors share: clone() one of them "
+                "first"
+            )
 
     def _check_numpy_only(self) -> None:
         ops = every_op(self.source.program.ops)

@@ -414,7 +414,10 @@ class SymbolNamespace(NamespaceDefaults):
 
     def to_device(self, x: Any, *, source: Any, target: Any) -> Any:
         if source != target:
-            raise CompileError(f"a compiled function can't move arrays, from {source} to {target}")
+            raise CompileError(
+                f"a compiled function can't move arrays, from {source} to {target}: call the function "
+                "itself, which can, or move them before and after the call"
+            )
         return x
 
     # --- functions with other signatures than NumPy's ---

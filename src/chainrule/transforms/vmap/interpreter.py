@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
+from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import Edge, Node, endpoint
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
@@ -164,11 +165,15 @@ def _across_boundary(level: Level, tensor: Tensor, dim: int | None, into: bool) 
     """Return a batched or unbatched tensor, connected to this one by a `BatchBoundary`."""
     edge, array = current_node(tensor), tensor._array
     node = None if edge is None else BatchBoundary(level, edge, dim, into)
+    modes = MODES.get()
     if not into:
         interceptor: Any = INTERCEPTOR.get()
         inside = getattr(interceptor, "level", None) is level
         outer = interceptor.outer if inside else interceptor
-        return intercepted_by(outer, lambda: make(_unbatch_array(level, array, dim), node))
+        unbatched = intercepted_by(outer, lambda: make(_unbatch_array(level, array, dim), node))
+        if modes is not None and modes.explain is not None:
+            modes.explain.see_same(tensor, array, unbatched, _array_of(unbatched), node)
+        return unbatched
     made: Tensor = object.__new__(Tensor)  # unknown to the outer interceptor
     values = {
         "_array": _batch_array(level, array, dim),
@@ -178,6 +183,8 @@ def _across_boundary(level: Level, tensor: Tensor, dim: int | None, into: bool) 
     }
     for slot, value in values.items():
         SLOTS[slot].__set__(made, value)
+    if modes is not None and modes.explain is not None:
+        modes.explain.see_same(tensor, array, made, values["_array"], node)
     return made
 
 
