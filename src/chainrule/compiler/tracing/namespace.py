@@ -415,8 +415,8 @@ class SymbolNamespace(NamespaceDefaults):
     def to_device(self, x: Any, *, source: Any, target: Any) -> Any:
         if source != target:
             raise CompileError(
-                f"a compiled function can't move arrays, from {source} to {target}: call the function "
-                "itself, which can, or move them before and after the call"
+                f"a compiled function can't move arrays, from {source} to {target}: call the "
+                "function itself, which can, or move them before and after the call"
             )
         return x
 

@@ -63,7 +63,10 @@ def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: 
             operands = _recorded(inputs)
             first = _as_recorded(self)
             return _symbols(ndarray.__array_ufunc__(first, ufunc, method, *operands, **kwargs))
-        raise CompileError(f"{name} can't be compiled: it is no function of NumPy's")
+        raise CompileError(
+            f"{name[3:]} is no ufunc of NumPy's, so it can't be compiled: call it outside, or "
+            "write it with functions of NumPy or chainrule"
+        )
     if method == "at":
         ndarray.__array_ufunc__(_recorded(self), ufunc, method, *map(_recorded, inputs))
         return None
