@@ -109,7 +109,7 @@ def load_tool(name: str) -> Any:
 
 
 def design_tool() -> Any:
-    """Return tools/design_page.py, which writes the generated parts of docs/design.md."""
+    """Return tools/design_page.py, which writes the generated parts of two pages."""
     return load_tool("design_page")
 
 
@@ -132,13 +132,15 @@ def test_an_outdated_design_page_is_noticed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = design_tool()
-    monkeypatch.setattr(tool, "PAGE", tmp_path / "design.md")
+    page, other = tmp_path / "design.md", tmp_path / "adding-an-operation.md"
+    monkeypatch.setattr(tool, "PAGES", [page, other])
+    other.write_text("Nothing is quoted here.", encoding="utf-8")
     row = "<!-- code tests/conformance/rows/binary.py: row:hypot -->\nold\n<!-- end of code -->\n"
-    tool.PAGE.write_text(row, encoding="utf-8")
+    page.write_text(row, encoding="utf-8")
     assert tool.main(["--check"]) == 1
     assert "run python3 tools/design_page.py" in capsys.readouterr().out
     assert tool.main([]) == 0
-    assert 'row(\n    "hypot"' in tool.PAGE.read_text(encoding="utf-8")
+    assert 'row(\n    "hypot"' in page.read_text(encoding="utf-8")
     assert tool.main(["--check"]) == 0
 
 

@@ -1,7 +1,7 @@
-"""Write the generated parts of docs/design.md: figures, quoted code, the table "Where things are".
+"""Write the generated parts of pages for contributors: figures, quoted code, a table of packages.
 
-    python3 tools/design_page.py            write them between their markers in the page
-    python3 tools/design_page.py --check    only report whether the page is current
+    python3 tools/design_page.py            write them between their markers in the pages
+    python3 tools/design_page.py --check    only report whether the pages are current
 
 Everything is read from the text of the modules: nothing is imported.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "design.md"
+PAGES = [ROOT / "docs" / "design.md", ROOT / "docs" / "adding-an-operation.md"]
 SOURCE = "src/chainrule"
 PART = re.compile(
     r"(?P<open><!-- (?P<part>[a-z-]+)(?P<details> [^>]*)? -->\n)"
@@ -197,8 +197,9 @@ def figures(found: list[Module]) -> str:
 
 
 def where(found: list[Module]) -> str:
-    """Return the table of packages with the first lines of their docstrings."""
-    rows = [f"| {_link(module)} | {_text(module)} |" for module in found if module.is_package]
+    """Return the table of packages, without those in others, and the first lines of their texts."""
+    outer = [module for module in found if module.is_package and module.folder.count("/") < 2]
+    rows = [f"| {_link(module)} | {_text(module)} |" for module in outer]
     return "\n".join(["| package | contents |", "| --- | --- |", *rows]) + "\n"
 
 
@@ -238,7 +239,7 @@ def _definition(tree: ast.Module, name: str, path: str) -> ast.AST:
             case ast.Call(func=ast.Name(id=found), args=[ast.Constant(value=first), *_]):
                 if (found, first) == (kind, primitive):
                     return node
-    raise SystemExit(f"{PAGE.name} quotes {name} of {path}, which does not exist")
+    raise SystemExit(f"a page quotes {name} of {path}, which does not exist")
 
 
 def _source(text: str, node: Any) -> str:
@@ -266,17 +267,19 @@ def page(text: str) -> str:
 
 def main(options: list[str]) -> int:
     """Write the generated parts, or report whether they are current."""
-    before = PAGE.read_text(encoding="utf-8")
-    after = page(before)
-    if "--check" in options:
-        if before == after:
-            print(f"{PAGE.name} is current")
-            return 0
-        print(f"{PAGE.name} is out of date: run python3 tools/design_page.py")
-        return 1
-    PAGE.write_text(after, encoding="utf-8")
-    print(f"wrote {PAGE.name}")
-    return 0
+    code = 0
+    for path in PAGES:
+        before = path.read_text(encoding="utf-8")
+        after = page(before)
+        if "--check" not in options:
+            path.write_text(after, encoding="utf-8")
+            print(f"wrote {path.name}")
+        elif before == after:
+            print(f"{path.name} is current")
+        else:
+            print(f"{path.name} is out of date: run python3 tools/design_page.py")
+            code = 1
+    return code
 
 
 if __name__ == "__main__":
