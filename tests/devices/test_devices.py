@@ -69,6 +69,44 @@ def test_a_training_step_copies_nothing_to_the_host() -> None:
         assert transfers.to_host == before + 1
 
 
+INDICES, STARTS = [[1, 1, 4], [0, 4, 2]], [0, 1, 1]
+NETWORK_FUNCTIONS = {
+    "embedding, by frequency": lambda F, w, i, _: F.embedding(i, w, scale_grad_by_freq=True),
+    "embedding, shortened": lambda F, w, i, _: F.embedding(i, w.clone(), max_norm=0.5),
+    "embedding, with padding": lambda F, w, i, _: F.embedding(i, w, padding_idx=4),
+    "mean of bags": lambda F, w, i, starts: F.embedding_bag(i.ravel(), w, starts),
+    "maximum of bags": lambda F, w, i, starts: F.embedding_bag(i.ravel(), w, starts, mode="max"),
+    "bags with padding": lambda F, w, i, _: F.embedding_bag(i, w, padding_idx=4),
+    "weighted bags with padding": lambda F, w, i, _: F.embedding_bag(
+        i, w, mode="sum", padding_idx=4, per_sample_weights=w[:3, :2].T
+    ),
+    "classes to ignore": lambda F, w, i, _: F.cross_entropy(w[:3], i[0], ignore_index=4),
+    "no class that counts": lambda F, w, i, _: F.cross_entropy(w[:1], i[0, :1], ignore_index=1),
+    "samples": lambda F, w, i, _: F.grid_sample(w[None, None], w[None, :, :4].reshape(1, 5, 2, 2)),
+    "reflected samples": lambda F, w, i, _: F.grid_sample(
+        w[None, None], 3 * w[None, :, :4].reshape(1, 5, 2, 2), "bicubic", "reflection"
+    ),
+    "affine grid": lambda F, w, i, _: F.affine_grid(w[None, :2, :3], (1, 1, 4, 3)),
+    "variance as a number": lambda F, w, i, _: F.gaussian_nll_loss(w, w * 2, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", NETWORK_FUNCTIONS)
+def test_functions_of_networks_are_those_of_the_cpu(name: str) -> None:
+    found = {}
+    for device in ("cpu", "cuda"):
+        w = cr.linspace(-1, 2, 25, dtype=cr.float64).reshape(5, 5).sin().to(device)
+        w.requires_grad_()
+        indices, starts = (cr.tensor(numbers, device=device) for numbers in (INDICES, STARTS))
+        y = NETWORK_FUNCTIONS[name](cr.nn.functional, w, indices, starts)
+        (y**2).sum().backward()
+        assert w.grad is not None
+        assert y.device.type == w.grad.device.type == device
+        found[device] = y.tolist(), w.grad.tolist()
+    for expected, got in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def test_numbers_are_no_copies_from_the_host() -> None:
     x = cuda(1.0, 2.0)
     before = transfers.to_device

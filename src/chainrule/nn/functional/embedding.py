@@ -10,7 +10,16 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, constant, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, check_known, first_where, is_array, is_known, move, namespace
+from chainrule.backend import (
+    CPU,
+    check_known,
+    device_of,
+    first_where,
+    is_array,
+    is_known,
+    move,
+    namespace,
+)
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.primitives import elementwise, indexing
 
@@ -133,20 +142,20 @@ def _check_rows(name: str, numbers: Array, count: int) -> None:
 @no_grad()
 def _renormalize(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
     check_known(numbers, "embedding with max_norm", "renorm() the table")
-    used = np.unique(numbers)
-    rows = table._array[used]
+    used = np.unique(move(numbers, CPU))
+    rows = move(table._array[move(used, table.device)], CPU)
     lengths = np.linalg.norm(rows, norm_type, axis=1, keepdims=True)
     long = lengths[:, 0] > max_norm
     if long.any():
         scale = max_norm / (lengths[long] + 1e-7)
-        table[used[long]] = make((rows[long] * scale).astype(table.dtype), None)
+        table[used[long]] = constant((rows[long] * scale).astype(table.dtype), table)
 
 
 def _counts(numbers: Array, count: int) -> Array:
     """Return the number of occurrences of each of `count` indices."""
-    xp = namespace(numbers)
-    if xp.known:
+    if isinstance(numbers, np.ndarray):
         return np.bincount(numbers, minlength=count)
+    xp = namespace(numbers)
     ones = xp.ones(numbers.shape, np.dtype(np.int64))
     return xp.index_add(ones, shape=(count,), key=numbers)
 
@@ -245,7 +254,7 @@ def embedding_bag(
     if mode == "sum":
         return total
     size = np.maximum(_counts(bag, count), 1)[:, None].astype(rows.dtype)
-    return ops.divide(total, make(size, None))
+    return ops.divide(total, constant(size, total))
 
 
 def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, int]:
@@ -293,9 +302,9 @@ def _drop_padding(
 ) -> tuple[Array, Array, Tensor | None]:
     """Return the indices, bags and factors without those of the padding row."""
     check_known(numbers, "embedding_bag with padding_idx", "multiply with per_sample_weights")
-    present = numbers != padding
+    present = np.nonzero(move(numbers, CPU) != padding)[0]
     kept = None if factors is None else indexing.index.apply(factors, key=present)
-    return numbers[present], bag[present], kept
+    return numbers[move(present, device_of(numbers))], bag[present], kept
 
 
 def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) -> Tensor | None:
@@ -317,11 +326,11 @@ def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) 
 
 def _bag_maxima(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
     """Return the maxima of each bag and column, taken from the first row that has them."""
-    rows = table._array[numbers]
     width = table.shape[1]
     if not numbers.size:
         return constant(np.zeros((count, width), table.dtype), table)
     check_known(numbers, "embedding_bag with mode='max'", "take embedding() and amax()")
+    rows, numbers = move(table._array[numbers], CPU), move(numbers, CPU)
     starts = np.searchsorted(bag, np.arange(count))
     sizes = np.bincount(bag, minlength=count)
     filled = np.nonzero(sizes)[0]

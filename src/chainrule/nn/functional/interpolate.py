@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, whole_number
+from chainrule.arguments import Operand, cast, constant, floating, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -351,7 +351,7 @@ def affine_grid(theta: Operand, size: Sequence[int], align_corners: bool | None 
         axes.append(at if align_corners else at * (n - 1) / n)
     grids = reversed(np.meshgrid(*axes, indexing="ij"))
     points = np.stack([*grids, np.ones(sizes[2:])], axis=-1)
-    flat = make(points.reshape(-1, rank + 1).astype(maps.dtype), None)
+    flat = constant(points.reshape(-1, rank + 1).astype(maps.dtype), maps)
     grid = contraction.matmul.apply(flat, shaping.permute_dims.apply(maps, axes=(0, 2, 1)))
     return ops.reshape(grid, (sizes[0], *sizes[2:], rank))
 
@@ -525,27 +525,28 @@ def _gather_pixels(
     for position, n in zip(key, x.shape[2:], strict=True):
         flat = flat * n + position
     n, c = x.shape[:2]
+    xp = namespace(flat)
     rows = ops.reshape(x, (n, c, int(np.prod(x.shape[2:]))))
-    index = np.broadcast_to(flat.reshape(n, 1, -1), (n, c, flat[0].size))
+    index = xp.broadcast_to(flat.reshape(n, 1, -1), (n, c, flat[0].size))
     values = indexing_primitives.take_along_axis.apply(rows, make(index, None), axis=2)
     values = ops.reshape(values, (n, c, *flat.shape[1:]))
-    if is_known(found) and found.all():
+    if is_known(found) and not xp.waits and found.all():
         return values
-    return elementwise.masked.apply(
-        values, make(np.broadcast_to(found[:, None], values.shape), None)
-    )
+    mask = make(xp.broadcast_to(found[:, None], values.shape), None)
+    return elementwise.masked.apply(values, mask)
 
 
 def _fold_inside(position: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
     """Return integer positions clamped or reflected into the image."""
+    xp = namespace(position)
     if padding_mode == "reflection":
         if align_corners:
             span = max(n - 1, 1)
             position = abs(position)
             rest, folds = position % span, position // span
-            position = np.where(folds % 2 == 1, span - rest, rest)
+            position = xp.where(folds % 2 == 1, span - rest, rest)
         else:
-            position = np.where(position < 0, -1 - position, position)
+            position = xp.where(position < 0, -1 - position, position)
             rest, folds = position % n, position // n
-            position = np.where(folds % 2 == 1, n - 1 - rest, rest)
-    return np.clip(position, 0, n - 1)
+            position = xp.where(folds % 2 == 1, n - 1 - rest, rest)
+    return xp.clip(position, 0, n - 1)

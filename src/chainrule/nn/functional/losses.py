@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating
+from chainrule.arguments import Operand, cast, constant, floating
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.location import entered
 from chainrule.autograd.tensor import Tensor, make
@@ -439,7 +439,7 @@ def gaussian_nll_loss(
 
 def _variances(x: Tensor, var: Operand) -> Tensor:
     if isinstance(var, int | float | np.generic):
-        spread = cast(floating(np.asarray(var)), x.dtype)
+        spread = cast(floating(constant(np.asarray(var), x)), x.dtype)
     else:
         spread = floating(var)
     if holds_somewhere(spread._array < 0):

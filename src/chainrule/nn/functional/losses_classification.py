@@ -19,6 +19,7 @@ from chainrule.backend import (
     is_array,
     is_known,
     move,
+    namespace,
 )
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.interrupts import errstate
@@ -268,7 +269,9 @@ class _ClassTargets:
             return reduce_losses(losses, self.name, reduction)
         total = ops.sum(losses)
         if self.factors is None:
-            return mean_from_sum(total, np.count_nonzero(self.kept))
+            kept: Any = self.kept
+            waits = namespace(kept).waits  # the number stays on the device
+            return mean_from_sum(total, kept.sum() if waits else np.count_nonzero(kept))
         divisor = ops.sum(self.factors)
         if is_known(divisor._array) and divisor.item() == 0:
             return mean_from_sum(total, 0)
