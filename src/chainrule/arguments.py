@@ -14,7 +14,7 @@ from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import DEFAULT_DEVICE, device, device_of, dtype_title, move
+from chainrule.backend import CPU, DEFAULT_DEVICE, device, device_of, dtype_title, move, namespace
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -342,6 +342,11 @@ def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
     if like._array.__class__ is not np.ndarray:
         array = move(array, like.device)
     return make(array, None)
+
+
+def on_host(array: Any) -> Any:
+    """Return an array whose values NumPy can look at: that of a device is moved to the CPU."""
+    return move(array, CPU) if namespace(array).waits else array
 
 
 def beside(array: Any, target: DeviceLike) -> DeviceLike:

@@ -107,6 +107,36 @@ def test_functions_of_networks_are_those_of_the_cpu(name: str) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+STATISTICS = {
+    "median": lambda x: [cr.median(x), *cr.median(x, 1), cr.nanmedian(x)],
+    "kthvalue, mode": lambda x: [*cr.kthvalue(x, 2, dim=0), *cr.mode(x.round(), dim=1)],
+    "quantile": lambda x: [cr.quantile(x, 0.3), cr.nanquantile(x, x[0, :2].detach() ** 2, dim=1)],
+    "unique": lambda x: [*cr.unique(x.round(), return_counts=True), cr.unique_consecutive(x)],
+    "histograms": lambda x: [cr.histc(x, 4), *cr.histogram(x, 3, weight=x.detach() ** 2)],
+    "counts": lambda x: [cr.bincount((2 * x).long().ravel().abs(), x.ravel())],
+    "positions": lambda x: [cr.searchsorted(x.detach().ravel().sort().values, x)],
+    "all of unique": lambda x: [*cr.unique_all(x.round())],
+    "topk of many": lambda x: [*cr.topk(x.ravel().repeat(50) + cr.arange(1250.0).to(x), 9)],
+    "repetitions": lambda x: [cr.repeat_interleave(x, cr.arange(5, device=x.device), 0)],
+    "means without nan": lambda x: [cr.nanmean(cr.where(x > 0, x, cr.nan), 1)],
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_that_choose_by_value_are_those_of_the_cpu(name: str) -> None:
+    found = {}
+    for device in ("cpu", "cuda"):
+        x = cr.linspace(-1, 5, 25, dtype=cr.float64).reshape(5, 5).sin().to(device)
+        x.requires_grad_()
+        results = STATISTICS[name](x)
+        tracked = [y.sum() for y in results if y.requires_grad]
+        grads = cr.autograd_grad(tracked, [x]) if tracked else []
+        assert {y.device.type for y in (*results, *grads)} == {device}
+        found[device] = [y.tolist() for y in (*results, *grads)]
+    for expected, got in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def test_numbers_are_no_copies_from_the_host() -> None:
     x = cuda(1.0, 2.0)
     before = transfers.to_device

@@ -13,6 +13,7 @@ from chainrule.arguments import (
     constant,
     either,
     floating,
+    on_host,
     one_dim,
     tensor_of,
     whole_number,
@@ -174,10 +175,11 @@ def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
         return elementwise.add.apply(reductions.sum.apply(x, axis=None, keepdims=False), math.nan)
     if dim is None:
         row = reshape(x, -1)
-        value = row._array[_median_index(row._array, name == "nanmedian")]
-        if not is_known(row._array):
+        array = on_host(row._array)
+        value = array[_median_index(array, name == "nanmedian")]
+        if not is_known(array):
             return _element_of_value(row, value)
-        equal = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
+        equal = np.flatnonzero((array == value) | ((value != value) & np.isnan(array)))
         return reductions.max.apply(indexing.index.apply(row, key=equal), axis=None, keepdims=False)
     return _select(name, x, dim, keepdim, lambda array: _median_index(array, name == "nanmedian"))
 
@@ -219,8 +221,8 @@ def _select(name: str, x: Tensor, dim: int, keepdim: bool, index_of: Any) -> Ext
         return Extremes(elementwise.clone.apply(x), constant(np.zeros((), np.int64), x))
     if x.shape[number] == 0:
         raise ShapeError(f"{name}(): Expected reduction dim {number} to have non-zero size.")
-    indices = np.moveaxis(index_of(np.moveaxis(x._array, number, -1)), -1, number)
-    return take_extremes(x, make(indices, None), number, keepdim)
+    indices = np.moveaxis(index_of(np.moveaxis(on_host(x._array), number, -1)), -1, number)
+    return take_extremes(x, constant(indices, x), number, keepdim)
 
 
 @operation()
@@ -444,7 +446,8 @@ def _quantile(
         )
     if x.numel() == 0:
         raise ShapeError(f"{name}() input tensor must be non-empty, got shape {list(x.shape)}")
-    fractions = q._array.astype(np.float64) if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    given = on_host(q._array) if isinstance(q, Tensor) else np.asarray(q)
+    fractions = given.astype(np.float64)
     if fractions.ndim > 1:
         raise ArgumentError(
             f"{name}() q must be a scalar or 1D tensor, got {fractions.ndim} dimensions"
@@ -473,15 +476,16 @@ def _at_ranks(
 
     `q` are the same fractions as a tensor if they require grad.
     """
-    missing = np.count_nonzero(np.isnan(x._array), axis=-1, keepdims=True)
+    array = on_host(x._array)
+    missing = np.count_nonzero(np.isnan(array), axis=-1, keepdims=True)
     length = x.shape[-1]
     known = is_known(missing) and is_known(fractions)
     if length > MIN_PARTITION_LENGTH and known and not missing.any():  # equal ranks in all rows
         needed = fractions * (length - 1)
         wanted = np.unique([np.floor(needed), np.ceil(needed)]).astype(np.intp)
-        order = np.argpartition(x._array, wanted, axis=-1)
+        order = np.argpartition(array, wanted, axis=-1)
     else:
-        order = np.argsort(x._array, axis=-1, kind="stable")
+        order = np.argsort(array, axis=-1, kind="stable")
     steps = length - 1
     if name == "nanquantile":
         steps = np.maximum(length - missing - 1, 0)
@@ -493,13 +497,15 @@ def _at_ranks(
     if weight is None or (known and q is None and not weight.any()):
         return below
     above = _take_ranks(x, order, np.ceil(ranks))
-    usable = (weight > 0) & ~((above._array == below._array) & np.isinf(above._array))
-    ends = [elementwise.masked.apply(end, make(usable, None)) for end in (above, below)]
+    last, first = on_host(above._array), on_host(below._array)
+    usable = constant((weight > 0) & ~((last == first) & np.isinf(last)), x)
+    ends = [elementwise.masked.apply(end, usable) for end in (above, below)]
     step = elementwise.subtract.apply(*ends)
-    step_weight = make(weight.astype(x.dtype), None)
+    step_weight = constant(weight.astype(x.dtype), x)
     if q is not None and interpolation == "linear":
-        exact = elementwise.multiply.apply(cast(q, np.float64), make(np.multiply(steps, 1.0), None))
-        step_weight = cast(elementwise.subtract.apply(exact, make(low, None)), x.dtype)
+        count = constant(np.multiply(steps, 1.0), x)
+        exact = elementwise.multiply.apply(cast(q, np.float64), count)
+        step_weight = cast(elementwise.subtract.apply(exact, constant(low, x)), x.dtype)
     return elementwise.add.apply(below, elementwise.multiply.apply(step, step_weight))
 
 
@@ -525,7 +531,7 @@ def _rank_and_weight(ranks: Array, interpolation: str, name: str) -> tuple[Array
 def _take_ranks(x: Tensor, order: Array, ranks: Array) -> Tensor:
     """Return the elements of each row at `ranks`, given the indices that sort the rows."""
     indices = np.take_along_axis(order, ranks.astype(np.intp), -1)
-    return indexing.take_along_axis.apply(x, make(indices, None), axis=x.ndim - 1)
+    return indexing.take_along_axis.apply(x, constant(indices, x), axis=x.ndim - 1)
 
 
 # --- counts and histograms ------------------------------------------------------------------------
@@ -568,7 +574,8 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
     >>> cr.bincount(cr.tensor([1, 1, 3]))
     tensor([0, 2, 0, 1])
     """
-    values = tensor_of(input)._array
+    input = tensor_of(input)
+    values = on_host(input._array)
     if values.dtype.kind not in "iu":
         raise DTypeError(f"bincount: expected integers, got {values.dtype}")
     if values.ndim != 1 or holds_somewhere(values < 0):
@@ -578,7 +585,7 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
     check_known(values, "bincount", "add ones to zeros of a known length with scatter_add()")
     length = max(minlength, int(values.max()) + 1 if values.size else 0)
     if weights is None:
-        return make(np.bincount(values, minlength=length), None)
+        return constant(np.bincount(values, minlength=length), input)
     weight = tensor_of(weights)
     if weight.shape != values.shape:
         raise ShapeError(
@@ -621,7 +628,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
     tensor([0., 2., 1.])
     """
     values = floating(input)
-    array = values._array.reshape(-1)
+    array = on_host(values._array).reshape(-1)
     low, high = float(min), float(max)
     if bins <= 0:
         raise ArgumentError(f"torch.histogram(): bins must be > 0, got {bins}")
@@ -635,7 +642,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
             f"torch.histc: range of [{low}, {high}] is not finite, or max is less than min"
         )
     counts = np.histogram(array, bins, (low, high))[0]
-    return make(counts.astype(values.dtype), None)
+    return constant(counts.astype(values.dtype), values)
 
 
 class Histogram(NamedTuple):
@@ -682,11 +689,11 @@ def histogram(
     tensor([0., 2., 1.])
     """
     values = floating(input)
-    edges: Any = bins if isinstance(bins, int) else tensor_of(bins)._array
-    weights = None if weight is None else tensor_of(weight)._array.reshape(-1)
+    edges: Any = bins if isinstance(bins, int) else on_host(tensor_of(bins)._array)
+    weights = None if weight is None else on_host(tensor_of(weight)._array).reshape(-1)
     if isinstance(bins, int) and range is None:
         check_known(values._array, "histogram", "give a range")
     counts, edges = np.histogram(
-        values._array.reshape(-1), edges, range, density=density, weights=weights
+        on_host(values._array).reshape(-1), edges, range, density=density, weights=weights
     )
-    return Histogram(*[make(part.astype(values.dtype), None) for part in (counts, edges)])
+    return Histogram(*[constant(part.astype(values.dtype), values) for part in (counts, edges)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, constant, either, one_dim, sizes_of, tensor_of
+from chainrule.arguments import Operand, constant, either, on_host, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -163,7 +163,7 @@ def repeat_interleave(
         input = constant(np.arange(input.numel()), input)
     else:
         counts = tensor_of(repeats)
-    times = counts._array.reshape(-1)
+    times = on_host(counts._array).reshape(-1)
     if times.dtype.kind not in "iu" or counts.ndim > 1:
         raise ArgumentTypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
     if holds_somewhere(times < 0):

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from chainrule.arguments import Operand, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, constant, either, on_host, one_dim, tensor_of, whole_number
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
@@ -141,6 +141,7 @@ def unique(
     input = tensor_of(input)
     array = input._array
     check_known(array, "unique", "sort() it")
+    array = on_host(array)
     dim = either(dim, axis)
     number = None if dim is None else one_dim(dim, array.ndim)
     if number is not None and array.ndim == 0:
@@ -154,7 +155,7 @@ def unique(
         axis=number,
         equal_nan=False,
     )
-    found = _take_slices(input, first[0], number) if tracked else make(values, None)
+    found = _take_slices(input, first[0], number) if tracked else constant(values, input)
     inverse = inverse.reshape(-1) if number is not None else inverse.reshape(array.shape)
     return _requested_results(found, inverse, counts, return_inverse, return_counts)
 
@@ -172,9 +173,9 @@ def _requested_results(
     """Return the values, with those of the other results that were requested."""
     found = [values]
     if return_inverse:
-        found.append(make(inverse, None))
+        found.append(constant(inverse, values))
     if return_counts:
-        found.append(make(counts, None))
+        found.append(constant(counts, values))
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -200,6 +201,7 @@ def unique_consecutive(
     input = tensor_of(input)
     array = input._array
     check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
+    array = on_host(array)
     dim = either(dim, axis)
     number = 0 if dim is None else one_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else array
@@ -264,7 +266,8 @@ def searchsorted(
     >>> cr.searchsorted(cr.tensor([1, 3, 5]), cr.tensor([3, 6]))
     tensor([1, 3])
     """
-    rows, values = tensor_of(sorted_sequence)._array, tensor_of(input)._array
+    sequence = tensor_of(sorted_sequence)
+    rows, values = on_host(sequence._array), on_host(tensor_of(input)._array)
     if side not in (None, "left", "right"):
         raise ArgumentError(
             f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
@@ -280,7 +283,7 @@ def searchsorted(
             f"boundaries tensor {list(rows.shape)} and input value tensor {list(values.shape)}"
         )
     if sorter is not None:
-        order = tensor_of(sorter)._array
+        order = on_host(tensor_of(sorter)._array)
         if order.shape != rows.shape:
             raise ShapeError(
                 "torch.searchsorted(): boundary and sorter must have the same size, but got "
@@ -293,7 +296,7 @@ def searchsorted(
         positions = namespace(found).asarray(found)
     else:
         positions = _searchsorted_rows(rows, values, after)
-    return make(positions.astype(np.int32 if out_int32 else np.int64), None)
+    return constant(positions.astype(np.int32 if out_int32 else np.int64), sequence)
 
 
 def _searchsorted_rows(rows: Array, values: Array, after: bool) -> Array:
@@ -401,16 +404,14 @@ def unique_all(input: Operand) -> UniqueAll:
     tensor([1, 0])
     """
     input = tensor_of(input)
-    array: Any = input._array
+    array: Any = on_host(input._array)
     check_known(array, "unique", "sort() it")
     _, first, inverse, counts = namespace(array).unique(
         array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     return UniqueAll(
         get_item(reshape(input, -1), first),
-        make(first, None),
-        make(inverse.reshape(array.shape), None),
-        make(counts, None),
+        *[constant(x, input) for x in (first, inverse.reshape(array.shape), counts)],
     )
 
 
@@ -670,7 +671,8 @@ def topk(
         )
     if input.ndim == 0:
         return Extremes(elementwise.clone.apply(input), _argsort(input, number, largest))
-    if input.shape[number] > MIN_PARTITION_LENGTH and k < input.shape[number] // 4:
+    is_short = input.shape[number] <= MIN_PARTITION_LENGTH or k >= input.shape[number] // 4
+    if not is_short and not namespace(input._array).waits:
         positions = partial_argsort(np.moveaxis(input._array, number, -1), k, largest)
         first = make(np.moveaxis(positions, -1, number), None)
     else:

@@ -23,7 +23,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.location import entered, user_stack_level
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import holds_somewhere
+from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
@@ -402,7 +402,8 @@ def nanmean(
     check_floating(input, "nanmean")
     dims, keep = over(dim, axis), keepdim or keepdims
     count = sum(_not_nan(input), axis=dims, keepdims=keep)._array
-    inverse = np.where(count > 0, 1 / np.maximum(count, 1), np.nan)
+    xp = namespace(count)
+    inverse = xp.where(count > 0, 1 / xp.maximum(count, 1), np.nan)
     weight = inverse.astype(elementwise.abs.apply(input.detach()).dtype)
     return elementwise.multiply.apply(nansum(input, axis=dims, keepdims=keep), make(weight, None))
 
