@@ -81,6 +81,7 @@ ELSEWHERE = {
     "cr.is_anomaly_enabled": "of no tensors",
     "cr.set_printoptions": "of no tensors",
     "cr.save": "needs the numbers, and says so",
+    "cr.to_dlpack": "needs the memory, and says so",
 }
 
 

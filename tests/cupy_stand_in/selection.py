@@ -32,6 +32,8 @@ LEFT_OUT: dict[str, str] = {
     "test_s13_nor_is_it_a_broadcast_buffer": _SHARED,
     "test_non_leaves_duplicates_and_read_only_memory": _SHARED,
     "test_transforms_can_be_compiled": _COMPILED,
+    "test_jacobians_of_compiled_and_mapped_functions": _COMPILED,
+    "test_the_cumulative_average_of_compiled_steps": _COMPILED,
     "test_auxiliary_results_are_returned": _MIXED,
     "test_a_backward_pass_reaches_what_a_gradient_closes_over": _MIXED,
     "test_a_custom_function_needs_no_rule_of_forward_mode": _MIXED,

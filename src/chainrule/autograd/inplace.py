@@ -191,7 +191,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
     is_tensor = other.__class__ is Tensor or isinstance(other, Tensor)
     if is_tensor:
         value = other._array
-    elif isinstance(other, _NUMBERS):
+    elif array.__class__ is ndarray and isinstance(other, _NUMBERS):
         number, dtype, value = _last[0]
         if other is not number or array.dtype is not dtype:
             value = scalar_array(other, array)

@@ -47,8 +47,8 @@ _VERIFIED_FIRST = 2
 _VERIFIED_EVERY = 100
 """Number of calls of a signature of which one is verified, by default."""
 
-_YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-"""Flags of code whose call does not run it."""
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Flags of code that an event loop runs."""
 
 
 class Compiled:
@@ -585,9 +585,9 @@ def compile(
             "call what it returns as you would call f"
         )
     code = getattr(function, "__code__", None)
-    if code is not None and code.co_flags & _YIELDS:
+    if code is not None and code.co_flags & _ASYNCHRONOUS:
         raise ArgumentTypeError(
-            f"compile() takes a function that returns its result, got {code.co_name}, a generator "
-            "or coroutine function: compile what it calls"
+            f"compile() takes a function that returns its result, got {code.co_name}, a coroutine "
+            "function: compile what it calls"
         )
     return _made(function, backend, _verified_every(verify), strict=strict)

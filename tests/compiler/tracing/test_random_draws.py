@@ -231,15 +231,15 @@ def test_a_generator_in_an_object_is_drawn_from() -> None:
 @pytest.mark.parametrize(
     ("draw", "kind"),
     [
-        (lambda x: x * random.random(), "random.Random"),
-        (lambda x: x * uniform(0, 1), "random.Random"),
-        (lambda x: x * np.random.rand(2), "numpy.random.RandomState"),
-        (lambda x: x * LEGACY.standard_normal(), "numpy.random.RandomState"),
-        (lambda x: x * OWN.gauss(), "random.Random"),
+        (lambda x: x * random.random(), "the module random"),
+        (lambda x: x * uniform(0, 1), "the module random"),
+        (lambda x: x * np.random.rand(2), "the module np.random"),
+        (lambda x: x * LEGACY.standard_normal(), "a numpy.random.RandomState"),
+        (lambda x: x * OWN.gauss(), "a random.Random"),
     ],
 )
 def test_numbers_that_python_or_numpy_draw_by_themselves_are_not_frozen(
     draw: Any, kind: str
 ) -> None:
-    with pytest.raises(cr.CompileError, match=f"a method of a {re.escape(kind)}, whose"):
+    with pytest.raises(cr.CompileError, match=f"a method of {re.escape(kind)}, whose"):
         cr.compile(draw)(cr.ones(2))

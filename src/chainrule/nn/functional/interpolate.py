@@ -157,7 +157,14 @@ def upsample_nearest(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """Return `interpolate` with the nearest pixels, under its older name."""
+    """Return `interpolate` with the nearest pixels, under its older name.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.upsample_nearest(cr.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor)
 
 
@@ -166,7 +173,14 @@ def upsample_bilinear(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """Return `interpolate` with ``mode="bilinear", align_corners=True``, under its older name."""
+    """Return `interpolate` with ``mode="bilinear", align_corners=True``, under its older name.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.upsample_bilinear(cr.tensor([[[[1.0, 3.0]]]]), size=(1, 3))
+    tensor([[[[1., 2., 3.]]]])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
