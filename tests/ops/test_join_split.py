@@ -146,3 +146,16 @@ def test_parts_share_memory():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(cr.zeros(3, 3))
+
+
+@pytest.mark.parametrize("repeats", [3, np.int64(2), np.array([2, 0, 1])])
+def test_known_repetitions_in_compiled_and_mapped_functions(repeats):
+    x = cr.tensor(np.arange(24.0).reshape(2, 3, 4))
+
+    def loss(x):
+        return (cr.repeat_interleave(x, repeats, dim=-2) ** 3).sum()
+
+    wanted = np.repeat(x.numpy(), repeats, axis=1) ** 3
+    assert cr.compile(loss)(x).item() == wanted.sum()
+    assert cr.vmap(loss)(x).tolist() == wanted.sum((1, 2)).tolist()
+    assert cr.compile(cr.grad(loss))(x).equal(cr.grad(loss)(x))

@@ -159,11 +159,13 @@ def repeat_interleave(
     """
     input, dim = tensor_of(input), either(dim, axis)
     if repeats is None:
-        counts = input
+        counts = on_host(input._array)
         input = constant(np.arange(input.numel()), input)
+    elif isinstance(repeats, int | np.ndarray | np.generic):
+        counts = np.asarray(repeats)  # known in a compiled function, too
     else:
-        counts = tensor_of(repeats)
-    times = on_host(counts._array).reshape(-1)
+        counts = on_host(tensor_of(repeats)._array)
+    times = counts.reshape(-1)
     if times.dtype.kind not in "iu" or counts.ndim > 1:
         raise ArgumentTypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
     if holds_somewhere(times < 0):
