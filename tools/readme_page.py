@@ -28,7 +28,7 @@ BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 # What the rows say, and where their figures are: a part of docs/benchmarks.md, and a row in it.
 ROWS = [
     ("an addition, eager", "eager", "add"),
-    ("a custom function, eager", "eager", "custom mul_constant"),
+    ("a custom function, eager", "eager", "custom: by name"),
     ("a network of two layers, a training step", "compiling", "two-layer network, a step"),
     ("MLP 784-512-512-10 with Adam", "compiling", "MLP step, 256 × 784-512-512-10, Adam"),
     ("transformer block, gradient", "compiling", "transformer block, gradient"),

@@ -39,7 +39,6 @@ REFUSED: dict[str, str] = {
     "cr.masked_select": SHAPES,
     "cr.nn.functional.one_hot": SHAPES,
     "cr.nonzero": SHAPES,
-    "cr.repeat": SHAPES,
     "cr.repeat_interleave": SHAPES,
     "cr.scatter_reduce": "the product of values at the same index can't be compiled",
     "cr.seed": STATE,
