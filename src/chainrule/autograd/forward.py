@@ -18,8 +18,8 @@ from chainrule.autograd.node import (
     Edge,
     Node,
     NodeOutput,
-    collective_nodes,
     endpoint,
+    is_collective,
     reachable,
 )
 from chainrule.autograd.tensor import Tensor, make
@@ -159,7 +159,7 @@ def propagate_tangents(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
         arriving = tuple(
             [None if edge is None else tangents.get(endpoint(edge)) for edge in node.edges]
         )
-        if any(tangent is not None for tangent in arriving) or node in collective_nodes:
+        if any(tangent is not None for tangent in arriving) or is_collective(node):
             result = node.jvp(arriving, TENSOR_XP)
             for index, tangent in enumerate(result if isinstance(result, tuple) else (result,)):
                 if tangent is not None:

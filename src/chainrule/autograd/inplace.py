@@ -19,7 +19,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
-from chainrule.autograd.operands import scalar_array
+from chainrule.autograd.operands import last_scalar_array, scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import preserve_saved, record_write, savers
@@ -192,10 +192,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
     if is_tensor:
         value = other._array
     elif array.__class__ is ndarray and isinstance(other, _NUMBERS):
-        number, dtype, value = _last[0]
-        if other is not number or array.dtype is not dtype:
-            value = scalar_array(other, array)
-            _last[0] = (other, array.dtype, value)  # in a loop, the next one is the same
+        value = last_scalar_array(other, array)
     modes = current_modes()
     if modes is None or modes.grad:
         check_writable(target, operation)
@@ -218,7 +215,6 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
 
 
 _frame = sys._getframe
-_last: list[Any] = [(None, None, None)]  # a number, a dtype, and the number as such an array
 
 
 def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:

@@ -41,6 +41,18 @@ def scalar_array(value: Any, like: Array) -> Array:
     return namespace(like).asarray(value, dtype=dtype)
 
 
+def last_scalar_array(value: Any, like: np.ndarray[Any, Any]) -> Array:
+    """Return `scalar_array`, found again if it is the same as the last time, as in a loop."""
+    known, dtype, array = _last[0]
+    if value is not known or like.dtype is not dtype:
+        array = scalar_array(value, like)
+        _last[0] = value, like.dtype, array
+    return array
+
+
+_last: list[tuple[Any, Any, Array]] = [(None, None, None)]
+
+
 def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both operands of an operator as tensors, or `(NotImplemented, None)`."""
     if a.__class__ is not Tensor:

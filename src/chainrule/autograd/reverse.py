@@ -29,8 +29,8 @@ from chainrule.autograd.node import (
     Node,
     NodeOutput,
     collective_nodes,
-    collective_references,
     endpoint,
+    is_collective,
     made_at,
     reachable,
 )
@@ -277,8 +277,8 @@ class BackwardPass:
             if node.seq < first:
                 first = node.seq
         nodes, all_lead = reachable_with(captures, self.pending, earliest or first)
-        if collective_references:
-            collective = {node for node in nodes if node in collective_nodes}
+        if collective_nodes:
+            collective = set(filter(is_collective, nodes))
             if self.xp is not None:
                 capture_constants(captures, collective)
             running = leading(nodes, captures.keys() | collective) | collective

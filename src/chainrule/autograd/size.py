@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 
 class _AnyTuple(type):
@@ -28,7 +29,8 @@ class Size(tuple[int, ...], metaclass=_AnyTuple):
         return prod(self)
 
 
-as_size: Any = tuple.__new__  # without the call of the metaclass
+# Without the call of the metaclass.
+as_size: Callable[[type[Size], Iterable[int]], Size] = cast(Any, tuple.__new__)
 
 
 class ShapeOrCount(int):

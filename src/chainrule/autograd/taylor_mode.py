@@ -24,7 +24,7 @@ import numpy as np
 from chainrule.autograd.forward import tracked
 from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, collective_nodes, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, is_collective
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
@@ -119,12 +119,12 @@ class SeriesGraph:
     def _outputs_of(self, node: Node) -> list[Series | None]:
         """Return the series of the outputs of a node."""
         arriving = [None if edge is None else self.known.get(endpoint(edge)) for edge in node.edges]
-        is_collective = node in collective_nodes
-        if all(series is None for series in arriving) and not is_collective:
+        takes_part = is_collective(node)
+        if all(series is None for series in arriving) and not takes_part:
             return [None] * node.output_count
         if not isinstance(node, PrimitiveNode):
             return self._by_rule(node, arriving)
-        key = None if is_collective else _key_of(node, arriving)
+        key = None if takes_part else _key_of(node, arriving)
         found = None if key is None else self._shared.get(key)
         if found is None:
             found = self._of_primitive(node, arriving)
@@ -205,7 +205,7 @@ def _linear(node: PrimitiveNode, arriving: Sequence[Series | None]) -> list[Seri
     @functools.cache
     def applied(k: int) -> Sequence[Coefficient]:
         tangents = tuple([None if series is None else series[k] for series in arriving])
-        if all(t is None for t in tangents) and node not in collective_nodes:
+        if all(t is None for t in tangents) and not is_collective(node):
             return [None] * node.output_count
         result = node.jvp(tangents, TENSOR_XP)
         return result if isinstance(result, tuple) else (result,)

@@ -80,7 +80,7 @@ class Tensor(TensorMethods):
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
-        return as_size(Size, self._array.shape)  # type: ignore[no-any-return]
+        return as_size(Size, self._array.shape)
 
     @property
     def ndim(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.forward import tracked
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import collective_nodes, endpoint
+from chainrule.autograd.node import add_collective, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
@@ -583,7 +583,7 @@ class Communicator:
             return primitive.apply(x.detach(), comm=self, options=options)
         x = x if x.requires_grad else tracked(x)
         result = primitive.apply(x, comm=self, options=options)
-        collective_nodes.add(endpoint(current_node(result))[0])
+        add_collective(endpoint(current_node(result))[0])
         return result
 
     def _header(self, call: tuple[Any, ...], x: Any, axis: int | None = None) -> Header:

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.operands import last_scalar_array
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Parameters
-from chainrule.optim.update_rule import (
-    State,
-    UpdateRule,
-    number_like,
-    option_value,
-    state_value,
-)
+from chainrule.optim.update_rule import State, UpdateRule, option_value, state_value
 
 Array = Any
 
@@ -118,7 +113,7 @@ class SGD(UpdateRule):
     ) -> None:
         lr = numbers[0]
         if not state:
-            p -= g * (number_like(lr, p) if p.__class__ is np.ndarray else lr)
+            p -= g * (last_scalar_array(lr, p) if p.__class__ is np.ndarray else lr)
             return
         _, momentum, share, fresh, nesterov = numbers
         b = state["momentum_buffer"]

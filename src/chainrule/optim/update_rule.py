@@ -206,18 +206,6 @@ def in_dtype_of(number: Any, array: Array) -> Any:
     return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
 
 
-def number_like(number: Any, array: np.ndarray[Any, Any]) -> Any:
-    """Return a number as a 0-d array of the dtype of `array`, which NumPy need not convert."""
-    known, dtype, converted = _last_number[0]
-    if number is not known or array.dtype is not dtype:
-        converted = np.asarray(number, array.dtype)
-        _last_number[0] = number, array.dtype, converted
-    return converted
-
-
-_last_number: list[tuple[Any, Any, Any]] = [(None, None, None)]
-
-
 # --- moving averages ------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import chainrule.compat.autograd.numpy as np
@@ -30,8 +31,8 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     vector = np.concatenate([np.ravel(leaf) for leaf in leaves]) if leaves else np.zeros(0)
 
     def unflatten(vector: Any) -> Any:
-        ends = np.cumsum([0, *sizes])
-        pieces = [np.reshape(vector[a:b], s) for a, b, s in zip(ends, ends[1:], shapes)]  # noqa: B905
+        spans = pairwise(np.cumsum([0, *sizes]))
+        pieces = [np.reshape(vector[a:b], s) for (a, b), s in zip(spans, shapes, strict=True)]
         numbers = [part[()] if np.ndim(part) == 0 else part for part in pieces]
         return _in_order_of(value, pytree.with_leaves(tree, numbers))
 
