@@ -17,6 +17,7 @@ from chainrule.autograd.node import (
     check_unwritten,
     freed_error,
 )
+from chainrule.autograd.parts import part_cotangents
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
@@ -132,8 +133,12 @@ class PrimitiveNode(Node):
         plan = self.plan
         if run.xp is None:
             if g.__class__ is ndarray:
-                vjp = plan.vjp  # calling a slot's value as if it were a method takes longer
-                grads = vjp(numpy_xp, g, saved, self.settings)
+                settings, grads = self.settings, None
+                if settings is not None and plan.part is not None:
+                    grads = part_cotangents(self, g, run)
+                if grads is None:
+                    vjp = plan.vjp  # calling a slot's value as if it were a method takes longer
+                    grads = vjp(numpy_xp, g, saved, settings)
             else:
                 grads = _namespace_of(g).run_vjp(plan, g, saved, self.settings)
         else:

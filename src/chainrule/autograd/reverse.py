@@ -124,6 +124,7 @@ class BackwardPass:
     captured: dict[int, Any]
     receiving: set[Node] | None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # those of them that must run
+    leaves: dict[Any, Any] | None = None  # without hooks, whose order does not matter; in a walk
     retaining: bool = True  # set the .grad of tensors with retain_grad()
     roots: Sequence[Node] = ()  # the nodes that it starts at
 
@@ -155,11 +156,15 @@ class BackwardPass:
             pending[edge] = g
             heappush(self.queue, (-edge.seq, edge))
 
+    def own_sums(self) -> set[Any]:
+        """Return the keys of pending cotangents that this pass alone holds, and may write to."""
+        if self.sums is None:
+            self.sums = set()
+        return self.sums
+
     def _sum(self, key: Any, total: Any, g: Any) -> Any:
         """Add out of place the first time, into our own sum from then on."""
-        sums = self.sums
-        if sums is None:
-            sums = self.sums = set()
+        sums = self.own_sums()
         if self.xp is None and key in sums and total.__class__ is ndarray:
             total += g
             return total
@@ -176,7 +181,7 @@ class BackwardPass:
         receiving, running, captures = self.receiving, self.running, self.captures
         anomaly = self.anomaly
         self.roots = roots = [*pending]
-        leaves: dict[AccumulateGrad, Any] = {}  # without hooks, whose order does not matter
+        self.leaves = leaves = {}
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched

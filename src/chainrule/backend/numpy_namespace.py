@@ -275,6 +275,19 @@ def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     return out
 
 
+def _add_in_place(out: Array, key: Any, value: Array) -> bool:
+    """Add `value` to an array at `key`, accumulating repeated indices; return whether it is."""
+    if flat_indexing.is_basic_index(key):
+        out[key] += value
+    elif not out.flags.c_contiguous:
+        return False
+    elif flat_indexing.is_masks(key):
+        flat_indexing.write(out, key, flat_indexing.read(out, key) + value)
+    else:
+        flat_indexing.add(out, key, value)
+    return True
+
+
 def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> Array:
     """Return a copy of `base` with `value` combined at `key`, accumulating repeated indices."""
     out = np.array(base, order="C")
@@ -533,6 +546,7 @@ numpy_xp = Namespace(
     any=np.logical_or.reduce,
     index=_index,
     index_add=_index_add,
+    add_in_place=_add_in_place,
     add_at=_combine_at,
     maximum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
     minimum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),

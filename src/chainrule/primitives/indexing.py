@@ -23,9 +23,9 @@ def _scatter(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
     return xp.index_add(g, shape=x_shape, key=key)
 
 
-getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True)
-select = linear("select", _scatter, forward=_read, view=True)  # getitem with ints alone
-index = linear("index", _scatter)  # with arrays and masks: a copy
+getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True, part="read")
+select = linear("select", _scatter, forward=_read, view=True, part="read")  # with ints alone
+index = linear("index", _scatter, part="read")  # with arrays and masks: a copy
 
 index_add = linear(
     "index_add",
@@ -187,6 +187,7 @@ assign = general(
     jvp=None,
     label="CopySlices",
     broadcasts=False,
+    part="write",
 )
 
 

@@ -61,6 +61,10 @@ class Traits(TypedDict, total=False):
     - "solution": of the linear system whose matrix and right side its first two inputs are.
     """
 
+    part: Literal["read", "write"]
+    """It reads the part of its input at the setting `key`, or writes to the one at `path`: a pass
+    through it reads and writes this part alone, where it may."""
+
 
 TABLE: dict[str, Primitive] = {}
 """Every primitive by name; the conformance table must cover all of them."""
@@ -100,6 +104,7 @@ class Primitive:
         "name",
         "native",
         "outputs",
+        "part",
         "scales",
         "series",
         "settings",
@@ -143,6 +148,7 @@ class Primitive:
         self.native = traits.get("native")
         self.libm = traits.get("libm", False)
         self.series = traits.get("series")
+        self.part = traits.get("part")
         self.substitute: Substitute | None = None
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:
@@ -190,10 +196,11 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 class Plan:
     """Derivatives of one primitive for one choice of inputs: values to save, functions to call."""
 
-    __slots__ = ("holds", "needs", "origins", "pick", "primitive", "vjp", "saves")
+    __slots__ = ("holds", "needs", "origins", "part", "pick", "primitive", "vjp", "saves")
 
     def __init__(self, primitive: Primitive, needs: tuple[bool, ...]) -> None:
         self.primitive = primitive
+        self.part = primitive.part
         self.needs = needs
         joint, inputs = primitive.joint, primitive.inputs
         wanted = [joint] if joint else [r for r, n in zip(primitive.vjp, needs, strict=True) if n]

@@ -214,6 +214,13 @@ class BatchedArray(ArrayProxy):
             base._views.append(weakref.ref(found))
         return found
 
+    def with_axes(self, at: int, count: int) -> BatchedArray:
+        """Return the arrays with new axes of length 1, to be read: no view is kept track of."""
+        data, at = self.data, at + 1
+        if data.__class__ is BatchedArray:
+            return BatchedArray(self.level, data.with_axes(at, count))
+        return BatchedArray(self.level, data[(*(slice(None),) * at, *(None,) * count)])
+
     def check_writable(self) -> None:
         """Raise if the memory comes from outside: graphs there don't record writes inside."""
         if self.outside:

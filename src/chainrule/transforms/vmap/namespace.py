@@ -93,7 +93,7 @@ _STATIC = frozenset(
 
 def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
     """Apply the rule of a function at the deepest level among its arguments."""
-    level = deepest_level(args, settings) if settings else deepest_level(args)
+    level = deepest_level(*args, *settings.values()) if settings else deepest_level(*args)
     if level is None:
         level = getattr(INTERCEPTOR.get(), "level", None)
         if level is None:  # nothing is batched, as by zeros() in a backward pass after vmap
@@ -190,6 +190,13 @@ def data_of(level: Level, x: Any) -> Array:
     return x[None]
 
 
+def operand_of(level: Level, x: Any) -> Array:
+    """Return what `data_of` does, for values that are only read: no view is kept track of."""
+    if x.__class__ is BatchedArray and x.level is not level:
+        return x.with_axes(0, 1)
+    return data_of(level, x)
+
+
 def align_ranks(level: Level, *arrays: Any) -> list[Array]:
     """Return arrays of equal rank, so that they broadcast behind the batch axis."""
     datas = [data_of(level, x) for x in arrays]
@@ -200,7 +207,19 @@ def align_ranks(level: Level, *arrays: Any) -> list[Array]:
 def pad_rank(data: Array, rank: int) -> Array:
     """Return an array of a given rank, with new axes of length 1 behind the batch axis."""
     missing = rank - data.ndim
-    return data[(slice(None), *(None,) * missing)] if missing else data
+    if not missing:
+        return data
+    return data.with_axes(1, missing) if data.__class__ is BatchedArray else data[_KEYS[missing]]
+
+
+class _Keys(dict[int, tuple[Any, ...]]):
+    """Indices that insert axes behind the first, by their number."""
+
+    def __missing__(self, count: int) -> tuple[Any, ...]:
+        return self.setdefault(count, (slice(None), *(None,) * count))
+
+
+_KEYS = _Keys()
 
 
 def broadcast_batch(level: Level, data: Array) -> Array:

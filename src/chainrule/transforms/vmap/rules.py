@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
-from chainrule.backend import KERNELS, numpy_xp
+from chainrule.backend import KERNELS, ndarray, numpy_xp
 from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
@@ -21,6 +21,8 @@ from chainrule.transforms.vmap.namespace import (
     is_array,
     is_batched,
     loop_over_batch,
+    numpy_function,
+    operand_of,
     pad_rank,
     rule,
     view,
@@ -42,15 +44,28 @@ Shape = tuple[int, ...]
     *("expm1", "log1p", "bits"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    given, positions, rank = [*args, *settings.values()], [], 1
+    given, positions, rank, plain = [*args, *settings.values()], [], 1, True
     for i, x in enumerate(given):
-        if is_array(x) or (i < len(args) and x.__class__ in (list, tuple)):
-            data = given[i] = data_of(level, x)
-            positions.append(i)
-            rank = max(rank, data.ndim)
+        kind = x.__class__
+        if kind is BatchedArray and x.level is level:
+            data = x.data
+        elif kind is float or kind is int:
+            continue
+        elif is_array(x) or (i < len(args) and kind in (list, tuple)):
+            data = operand_of(level, x)
+        else:
+            continue
+        given[i] = data
+        positions.append(i)
+        rank = max(rank, data.ndim)
+        plain = plain and data.__class__ is ndarray
     for i in positions:
         given[i] = pad_rank(given[i], rank)
-    function = inner_function(name, *[given[i] for i in positions])
+    function = numpy_function(name)
+    if not plain:
+        function = inner_function(name, *[given[i] for i in positions])
+    if not settings:
+        return batched(level, function(*given))
     settings = dict(zip(settings, given[len(args) :], strict=True))
     return batched(level, function(*given[: len(args)], **settings))
 
