@@ -135,6 +135,21 @@ def test_a_loop_over_rows_makes_one_array_of_all(
     assert x.grad.shape == (50, 3)
 
 
+def test_gradients_of_mapped_functions() -> None:
+    def twice(x: Any, shared: Any) -> Any:
+        return read_rows(x * shared) + read_rows(shared) + (x * shared)[::2, 1].sum()
+
+    x, shared = np.linspace(-1.0, 1.0, 600).reshape(4, 50, 3), np.linspace(0.5, 1.0, 150)
+    shared = shared.reshape(50, 3)
+    gradients = cr.grad(twice, (0, 1))
+    found = cr.vmap(gradients, in_dims=(0, None))(x, shared)
+    nested = cr.vmap(cr.vmap(gradients, in_dims=(None, 0)), in_dims=(0, None))(x, shared[None])
+    for i in range(2):
+        expected = [gradients(one, shared)[i] for one in x]
+        np.testing.assert_allclose(found[i], expected, rtol=1e-12)
+        np.testing.assert_allclose(nested[i][:, 0], expected, rtol=1e-12)
+
+
 def test_what_others_hold_is_not_written_to() -> None:
     seen: list[Any] = []
     x = cr.tensor(np.ones((4, 2)), requires_grad=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.node import NodeOutput
-from chainrule.backend import ndarray, numpy_xp
+from chainrule.backend import namespace, ndarray, numpy_xp
 
 if TYPE_CHECKING:
     from chainrule.autograd.primitive_node import PrimitiveNode
@@ -37,7 +37,9 @@ def part_cotangents(node: PrimitiveNode, g: Array, run: BackwardPass) -> Sequenc
         elif edge in sums and _add(total, node, g):
             return _ADDED
         return None
-    if edge is None or references > _ALONE or g.base is not None or not g.flags.writeable:
+    if edge is None or references > _ALONE or g.__class__ is not ndarray:
+        return None
+    if g.base is not None or not g.flags.writeable:
         return None
     found = _taken(node, g)
     if found is not None and total is None:
@@ -50,10 +52,11 @@ _ADDED = (None,)
 
 def _add(total: Array, node: PrimitiveNode, g: Array) -> bool:
     """Add the cotangent of a part to that of the array; return whether that is possible."""
-    if total.__class__ is not ndarray or total.dtype is not g.dtype:
+    if total.__class__ is not g.__class__ or total.dtype is not g.dtype:
         return False
     assert node.settings is not None
-    done: bool = numpy_xp.add_in_place(total, node.settings["key"], g)
+    xp = numpy_xp if g.__class__ is ndarray else namespace(g)
+    done: bool = xp.add_in_place(total, node.settings["key"], g)
     return done
 
 

@@ -132,15 +132,16 @@ class PrimitiveNode(Node):
             saved = self.saved_values()
         plan = self.plan
         if run.xp is None:
-            if g.__class__ is ndarray:
-                settings, grads = self.settings, None
-                if settings is not None and plan.part is not None:
-                    grads = part_cotangents(self, g, run)
-                if grads is None:
-                    vjp = plan.vjp  # calling a slot's value as if it were a method takes longer
-                    grads = vjp(numpy_xp, g, saved, settings)
+            settings, grads = self.settings, None
+            if settings is not None and plan.part is not None:
+                grads = part_cotangents(self, g, run)
+            if grads is not None:
+                pass
+            elif g.__class__ is ndarray:
+                vjp = plan.vjp  # calling a slot's value as if it were a method takes longer
+                grads = vjp(numpy_xp, g, saved, settings)
             else:
-                grads = _namespace_of(g).run_vjp(plan, g, saved, self.settings)
+                grads = _namespace_of(g).run_vjp(plan, g, saved, settings)
         else:
             xp = run.xp
             if g.__class__ is dict or g._array.__class__ is not ndarray:

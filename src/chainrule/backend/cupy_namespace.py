@@ -15,6 +15,7 @@ from chainrule.backend.devices import cupy_module, move
 from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, kernels_of, windows
 from chainrule.errors import DeviceFunctionError
 from chainrule.kernels import lu
+from chainrule.kernels.flat_indexing import is_basic_index
 
 Array = Any
 Key = Any
@@ -95,6 +96,12 @@ class CuPyNamespace(Namespace):
     def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Return a copy: CuPy has no read-only views, and a write must reach one element."""
         return x if x.shape == shape else self.broadcast_to(x, shape).copy()
+
+    def add_in_place(self, out: Array, key: Any, value: Array) -> bool:
+        if not is_basic_index(key):
+            return False
+        out[key] += value
+        return True
 
     def lock(self, x: Array) -> None:
         """Do nothing: CuPy's arrays are always writeable, and `write` looks at their strides."""

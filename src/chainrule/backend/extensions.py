@@ -27,6 +27,10 @@ class NamespaceDefaults:
         """Assign ``out[key] = value``."""
         out[key] = value
 
+    def add_in_place(self, out: Array, key: Any, value: Array) -> bool:
+        """Add `value` to an array at `key`, accumulating repeated indices; return whether it is."""
+        return False
+
     def lock(self, x: Array) -> None:
         """Make an array read-only, of which several elements are one place in memory."""
         x.flags.writeable = False

@@ -23,6 +23,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import LazyModule, NamespaceDefaults, namespace, numpy_xp
 from chainrule.backend import is_array as is_any_array
 from chainrule.errors import MissingRuleError
+from chainrule.kernels.flat_indexing import is_basic_index
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
 Array = Any
@@ -70,6 +71,15 @@ class BatchedNamespace(NamespaceDefaults):
         if x.__class__ is BatchedArray and not settings:  # after every operation
             return x
         return apply_rule(RULES["asarray"], "asarray", x, **settings)
+
+    def add_in_place(self, out: BatchedArray, key: Any, value: BatchedArray) -> bool:
+        lengths = out.data.shape[0], value.data.shape[0]
+        if out.level is not value.level or lengths[0] < lengths[1] or not is_basic_index(key):
+            return False
+        parts = key if key.__class__ is tuple else (key,)
+        xp, data = inner_xp(out.data, value.data), value.data
+        done: bool = xp.add_in_place(out.data, (slice(None), *parts), data)
+        return done
 
     def inner_xp(self, *datas: Any) -> Any:
         """Return the namespace of the arrays that hold the batch."""
