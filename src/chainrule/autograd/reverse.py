@@ -124,7 +124,7 @@ class BackwardPass:
     captured: dict[int, Any]
     receiving: set[Node] | None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # those of them that must run
-    leaves: dict[Any, Any] | None = None  # without hooks, whose order does not matter; in a walk
+    leaves: dict[AccumulateGrad, Any] | None = None  # in a walk: those without hooks, in any order
     retaining: bool = True  # set the .grad of tensors with retain_grad()
     roots: Sequence[Node] = ()  # the nodes that it starts at
 
@@ -181,7 +181,8 @@ class BackwardPass:
         receiving, running, captures = self.receiving, self.running, self.captures
         anomaly = self.anomaly
         self.roots = roots = [*pending]
-        self.leaves = leaves = {}
+        leaves: dict[AccumulateGrad, Any] = {}
+        self.leaves = leaves
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched
@@ -316,7 +317,7 @@ class BackwardPass:
     # --- helpers of nodes ---
 
     def restore(
-        self, grads: tuple[Any, ...], originals: tuple[tuple[tuple[int, ...], Any], ...]
+        self, grads: Sequence[Any], originals: tuple[tuple[tuple[int, ...], Any], ...]
     ) -> tuple[Any, ...]:
         """Undo broadcasting and promotion: return cotangents of the inputs' shapes and dtypes."""
         return tuple(
