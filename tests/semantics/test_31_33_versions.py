@@ -290,6 +290,39 @@ def test_s32_data_is_the_memory_outside_of_the_graph():
         y.backward()
 
 
+@pytest.mark.parametrize("key", [1, -1, (1,), (..., 1), slice(1, 2), (None, slice(1, None))])
+def test_s32_a_write_through_data_beside_what_was_saved_does_not_count(key):
+    def program(m):
+        x, memory = m.leaf([2.0]), m.tensor([3.0, 4.0])
+        y = x * memory[:1]
+        memory.data[key] = m.tensor([7.0])[0]
+        (y * memory[1]).sum().backward()
+        return x.grad, memory
+
+    same_as_torch(program)
+
+
+@pytest.mark.parametrize(
+    "key", [0, -2, (0,), (..., 0), slice(0, 2), (None, slice(None)), [0], (0, True)]
+)
+def test_s32_a_write_through_data_into_what_was_saved_counts(key):
+    x, memory = leaf([2.0]), cr.tensor([3.0, 4.0])
+    y = (x * memory[:1]).sum()
+    memory.data[key] = 7.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_s32_more_writes_through_data_than_are_remembered_count():
+    x, memory = leaf([2.0]), cr.tensor([3.0, 4.0])
+    y = (x * memory[:1]).sum()
+    memory.data[0] = 7.0
+    for _ in range(200):
+        memory.data[1] = 7.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
 def test_s32_data_can_be_set():
     def program(m):
         x = m.leaf([1.0, 2.0])

@@ -22,7 +22,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import last_scalar_array, scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import preserve_saved, record_write, savers
+from chainrule.autograd.versions import Part, preserve_saved, record_write, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import ArgumentTypeError, DTypeError, InPlaceError, ShapeError
@@ -258,7 +258,7 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
     return target
 
 
-def _store(array: Array, key: Any, value: Array, operation: str) -> None:
+def _store(array: Array, key: Any, value: Array, operation: str, part: Part | None = None) -> None:
     if key is Ellipsis and value.shape != array.shape:
         misfit = broadcast_text([array.shape, value.shape])
         if misfit:
@@ -272,7 +272,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             flat_indexing.write(array, key, value)
         else:
             array[key] = value
-        record_write(array, operation)
+        record_write(array, operation, None, part)
     except (ValueError, TypeError) as error:
         if "read-only" in str(error):
             raise InPlaceError(
@@ -297,6 +297,18 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
         raise
 
 
+def _part(array: Array, key: Any) -> Part | None:
+    """Return which elements are written, for the log: of index arrays it keeps none."""
+    kind = key.__class__
+    if kind is tuple:
+        for each in key:
+            if each.__class__ is ndarray:
+                return None
+    elif kind is not int and kind is not slice:
+        return None
+    return (weakref.ref(array), key) if array.__class__ is ndarray else None
+
+
 def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:
     """Write `value` at `key` (an index of arrays, slices and numbers) of `target`."""
     value_node = current_node(value)
@@ -315,7 +327,9 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
         or (node is None and value_node is None)
         or target.dtype.kind not in "fc"  # integers have no gradient
     ):
-        return _store(target._array, key, array, operation)
+        # No history follows: elsewhere in the memory, saved values stay valid. Solvers fill the
+        # rows of one array in this way, through `.data`.
+        return _store(target._array, key, array, operation, _part(target._array, key))
     try:
         _store(target._array, key, array, operation)
         _record_write_at(target, key, value, value_node)

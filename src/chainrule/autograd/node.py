@@ -14,7 +14,13 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainrule.autograd.location import Location, locate
-from chainrule.autograd.versions import next_seq, version_at, version_of, writes_since
+from chainrule.autograd.versions import (
+    is_overwritten,
+    next_seq,
+    version_at,
+    version_of,
+    writes_since,
+)
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 
 if TYPE_CHECKING:
@@ -301,7 +307,7 @@ def made_at(node: Node) -> str:
 def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> None:
     """Raise if the memory of `array`, which `node` saved from `source`, was written since."""
     writes = writes_since(array, node.seq)
-    if not writes:
+    if not is_overwritten(array, writes):
         return
     origin, index = (None, 0) if source is None else endpoint(source)
     if origin is None:
@@ -310,7 +316,7 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
         output = ", which is a leaf,"
     else:
         output = f", which is output {index} of {origin.name},"
-    writers = "; ".join(f"{name} at {locate(code, at)}" for _, name, code, at in writes[:3])
+    writers = "; ".join(f"{name} at {locate(code, at)}" for _, name, code, at, _ in writes[:3])
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "

@@ -345,9 +345,10 @@ class Tensor(TensorMethods):
         """The values outside the graph: `detach()`. Settable: the tensor then shares the memory.
 
         A write through it is one to this tensor, with the same version: a backward pass that needs
-        the old values raises. ``t.data = x`` gives `t` the memory of `x`, also of another shape and
-        dtype, without being recorded. `t` stays the same leaf, or the result of the same operation;
-        what was computed from it keeps the old values, and its views keep the old memory.
+        the old values raises; one that needs other elements of the memory does not. ``t.data = x``
+        gives `t` the memory of `x`, also of another shape and dtype, without being recorded. `t`
+        stays the same leaf, or the result of the same operation; what was computed from it keeps
+        the old values, and its views keep the old memory.
 
         Examples
         --------

@@ -18,16 +18,22 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.location import user_line
-from chainrule.backend import ndarray, storage_of
+from chainrule.backend import is_basic_index, ndarray, storage_of
 
 Array = Any
 
 next_seq: Callable[[], int] = itertools.count(1).__next__
 
 
-Write = tuple[int, str, CodeType | None, int]
-"""One in-place write: its number, the operation, the user's code and instruction."""
+Write = tuple[int, str, CodeType | None, int, "Part | None"]
+"""One in-place write: its number, the operation, the user's code and instruction, and where."""
+
+
+Part = tuple[weakref.ref[Any], Any]
+"""The elements that were written: an array, not kept alive, and an index without arrays."""
 
 
 _KEPT_WRITES = 64
@@ -69,8 +75,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=write_log.renew_locks)
 
 
-def record_write(array: Array, operation: str, frame: FrameType | None = None) -> None:
-    """Record that `operation` wrote to the memory of `array`, in `frame` or above."""
+def record_write(
+    array: Array, operation: str, frame: FrameType | None = None, part: Part | None = None
+) -> None:
+    """Record that `operation` wrote to the memory of `array`, in `frame` or above.
+
+    Without `part`, all of the memory counts as written.
+    """
     code, instruction = user_line(frame or sys._getframe(1))
     owner = array if array.base is None else storage_of(array)
     key = id(owner)
@@ -81,7 +92,7 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
             storage = storages[key] = _Storage(owner, storages.pop)
         storage.version += 1
         write_log.last = stamp = next_seq()
-        storage.recent.append((stamp, operation, code, instruction))
+        storage.recent.append((stamp, operation, code, instruction, part))
 
 
 def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | None) -> None:
@@ -97,7 +108,7 @@ def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | No
                 storage = storages[key] = _Storage(owner, storages.pop)
             storage.version += 1
             write_log.last = stamp = next_seq()
-            storage.recent.append((stamp, operation, code, instruction))
+            storage.recent.append((stamp, operation, code, instruction, None))
 
 
 # --- saved values that are kept when their memory is written --------------------------------------
@@ -182,6 +193,29 @@ def writes_since(array: Array, stamp: int) -> list[Write]:
     if storage is None or storage.recent[-1][0] <= stamp:
         return []
     return [write for write in storage.recent if write[0] > stamp]
+
+
+def is_overwritten(array: Array, writes: list[Write]) -> bool:
+    """Return whether one of the logged `writes` may have changed elements of `array`."""
+    return len(writes) == _KEPT_WRITES or any(_overlaps(array, part) for *_, part in writes)
+
+
+def _overlaps(array: Array, part: Part | None) -> bool:
+    owner = None if part is None else part[0]()
+    if part is None or owner is None:
+        return True
+    if not is_basic_index(part[1]):
+        return True
+    key = part[1] if part[1].__class__ is tuple else (part[1],)
+    view = owner[key if Ellipsis in key else (*key, ...)]  # of one element too
+    try:
+        return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+_MAX_OVERLAP_WORK = 100_000
+"""Number of candidates after which two strided views count as overlapping, about a millisecond."""
 
 
 def is_written_since(array: Array, stamp: int) -> bool:
