@@ -91,3 +91,30 @@ def test_a_name_leads_to_one_of_ours(name: str, mend: str) -> None:
 def test_functions_of_nn_are_in_functional() -> None:
     with pytest.raises(AttributeError, match=r"say cr\.nn\.functional\.softmax"):
         getattr(cr.nn, "soft" + "max")
+
+
+@pytest.mark.parametrize(
+    ("module", "mend"),
+    [
+        ("chainrule.fx", "cr.graph"),
+        ("chainrule.nn.quantized", "without quantized"),
+        ("chainrule.profiler", "cr.profile"),
+        ("chainrule.utils.tensorboard", "matplotlib"),
+    ],
+)
+def test_the_import_of_a_missing_module_names_the_mend(module: str, mend: str) -> None:
+    with pytest.raises(
+        ModuleNotFoundError, match=f"^No module named '{module}': .*{mend}"
+    ) as found:
+        import_module(module)
+    assert found.value.name == module
+
+
+def test_the_import_of_other_modules_raises_the_usual_error() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'chainrule.nn.typo'$"):
+        import_module("chainrule.nn.typo")
+
+
+def test_a_function_that_is_one_of_nn_functional_alone_is_said() -> None:
+    with pytest.raises(AttributeError, match=r"cr\.nn\.functional\.batch_norm, with the arguments"):
+        cr.batch_norm  # type: ignore[attr-defined]  # noqa: B018

@@ -597,3 +597,68 @@ def test_four_tensors_are_no_former_order() -> None:
     x = cr.ones(2, 2)
     with pytest.raises(TypeError, match="addmm: expected input, mat1, mat2, and beta= and alpha="):
         cr.addmm(x, x, x, x)
+
+
+# --- types, trees and the compiler's directives ---------------------------------------------------
+
+
+def test_types_are_for_annotations_and_isinstance() -> None:
+    from chainrule.types import Device, Number
+
+    def scale(x: cr.Tensor, factor: Number, device: Device = None) -> cr.Tensor:
+        return x * factor
+
+    assert scale(cr.ones(1), 2).item() == 2
+    assert isinstance(True, Number)
+    assert not isinstance("2", Number)
+    assert isinstance(cr.ones(1), cr.types.Tensor)
+
+
+def test_code_knows_whether_it_is_compiled() -> None:
+    found = []
+
+    def f(x: cr.Tensor) -> cr.Tensor:
+        found.append(cr.compiler.is_compiling())
+        return x * 2 if cr.compiler.is_compiling() else x * 3
+
+    assert cr.compile(f, verify=False)(cr.ones(1)).item() == 2  # it differs from f on purpose
+    assert found[0]
+    assert not cr.compiler.is_compiling()
+
+
+def test_decorators_of_the_compiler_and_of_mixed_precision_return_the_function() -> None:
+    def f(x: cr.Tensor) -> cr.Tensor:
+        return x
+
+    compiler, amp = cr.compiler, cr.amp
+    for decorate in (
+        compiler.disable,
+        compiler.disable(recursive=False),
+        compiler.allow_in_graph,
+        compiler.assume_constant_result,
+        amp.custom_fwd,
+        amp.custom_fwd(device_type="cpu", cast_inputs=cr.float32),
+        amp.custom_bwd,
+        amp.custom_bwd(device_type="cpu"),
+    ):
+        assert decorate(f) is f
+
+
+def test_private_names_of_trees_follow_pytorch() -> None:
+    pytest.importorskip("torch")
+    import torch.utils._pytree as theirs
+
+    import chainrule.utils._pytree as ours
+
+    tree = {"w": [1, 2.0], "b": (3, None)}
+    for m in (theirs, ours):
+        leaves, structure = m.tree_flatten(tree)
+        assert leaves == m.tree_leaves(tree) == [1, 2.0, 3, None]
+        assert m.tree_unflatten(leaves, structure) == tree
+        doubled = m.tree_map_only(int, lambda n: 2 * n, tree)
+        assert doubled == {"w": [2, 2.0], "b": (6, None)}
+        assert m.tree_map(lambda n, k: (n, k), [1, 2], [3, 4]) == [(1, 3), (2, 4)]
+        assert m.tree_any(lambda n: n is None, tree)
+        assert not m.tree_all(lambda n: n is None, tree)
+        assert m.tree_all_only(int, lambda n: n > 0, tree)
+        assert not m.tree_any_only(float, lambda n: n > 2, tree)

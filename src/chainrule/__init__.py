@@ -51,11 +51,11 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            accelerator amp array_api backends checks cuda distributed
+            accelerator amp array_api backends checks compiler cuda distributed
             distributions fft func hub io jit linalg
             multiprocessing nn numpy onnx optim plotting scipy serialization signal sparse special
-            testing transforms tree utils""",
-        "chainrule.amp": "autocast GradScaler",
+            testing transforms tree types utils""",
+        "chainrule.amp": "autocast GradScaler clear_autocast_cache is_autocast_enabled",
         "chainrule.arguments": "bfloat16",
         "chainrule.backends": """
             are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision

@@ -15,6 +15,7 @@ from chainrule import autograd as autograd
 from chainrule import backends as backends
 from chainrule import blas as blas
 from chainrule import checks as checks
+from chainrule import compiler as compiler
 from chainrule import creation as creation
 from chainrule import cuda as cuda
 from chainrule import distributed as distributed
@@ -42,9 +43,12 @@ from chainrule import special as special
 from chainrule import testing as testing
 from chainrule import transforms as transforms
 from chainrule import tree as tree
+from chainrule import types as types
 from chainrule import utils as utils
 from chainrule.amp import GradScaler as GradScaler
 from chainrule.amp import autocast as autocast
+from chainrule.amp import clear_autocast_cache as clear_autocast_cache
+from chainrule.amp import is_autocast_enabled as is_autocast_enabled
 from chainrule.approximation import taylor as taylor
 from chainrule.arguments import bfloat16 as bfloat16
 from chainrule.autograd.backward import autograd_backward as autograd_backward

@@ -6,6 +6,8 @@ import contextlib
 import warnings
 from typing import Any
 
+import numpy as np
+
 from chainrule import pytree
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
@@ -13,7 +15,15 @@ from chainrule.backend import cuda_is_available
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Optimizer
 
-__all__ = ["autocast", "GradScaler"]
+__all__ = [
+    "autocast",
+    "clear_autocast_cache",
+    "custom_bwd",
+    "custom_fwd",
+    "GradScaler",
+    "is_autocast_available",
+    "is_autocast_enabled",
+]
 
 
 class autocast(contextlib.ContextDecorator):
@@ -200,3 +210,40 @@ class GradScaler:
             )
         for key in self.state_dict():
             setattr(self, f"_{key.removeprefix('_')}", state_dict[key])
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Return whether `autocast` takes a type of device."""
+    return device_type in ("cpu", "cuda")
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Return False: no block changes the precision of operations."""
+    return False
+
+
+def clear_autocast_cache() -> None:
+    """Do nothing: there is no cache of converted parameters."""
+
+
+def custom_fwd(
+    fwd: Any = None, *, device_type: str = "cuda", cast_inputs: np.dtype[Any] | None = None
+) -> Any:
+    """Return the forward of a custom function, or a decorator that does, without effect.
+
+    In PyTorch, its inputs are converted to `cast_inputs` within `autocast`, which converts
+    nothing here.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> @cr.amp.custom_fwd(device_type="cpu")
+    ... def forward(ctx, x):
+    ...     return x * x
+    """
+    return (lambda function: function) if fwd is None else fwd
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
+    """Return the backward of a custom function, or a decorator that does, as `custom_fwd`."""
+    return custom_fwd(bwd, device_type=device_type)

@@ -5,6 +5,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from chainrule.missing_names import mend_of_module
+
 _FORMER_MODULES = {
     f"chainrule.{former}": f"chainrule.{today}".removesuffix(".")
     for today, names in {
@@ -107,8 +109,13 @@ class FormerModuleFinder:
     """Finds and loads former modules for `pickle`: their names are those of today's modules."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        loader: Any = self
-        return ModuleSpec(name, loader, is_package=True) if name in _FORMER_MODULES else None
+        if name in _FORMER_MODULES:
+            loader: Any = self
+            return ModuleSpec(name, loader, is_package=True)
+        mend = mend_of_module(name)
+        if mend:
+            raise ModuleNotFoundError(f"No module named {name!r}: {mend}", name=name)
+        return None
 
     def create_module(self, spec: Any) -> Any:
         module: Any = _Module(spec.name)

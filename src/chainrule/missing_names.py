@@ -20,6 +20,14 @@ _INSTEAD = {
         "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
         "range": "say arange, which leaves out the end",
         "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
+        "fx": "cr.graph(y) is what was recorded, and cr.compile(f).source what is compiled",
+        "ao quantization quantize_per_tensor quantize_per_channel": "dtypes are "
+        "NumPy's, without quantized ones",
+        "overrides library": "say cr.autograd_function for an operation with a derivative",
+        "default_generator": "say cr.manual_seed(seed), or generator=cr.Generator()",
+        "mps xpu mtia": "devices are 'cpu' and 'cuda'",
+        "FloatStorage DoubleStorage LongStorage UntypedStorage TypedStorage Storage": "say "
+        "x.numpy(), which has the memory of x",
         # of JAX and HIPS autograd
         "fori_loop": "write a for loop, or say cr.scan",
         "lax": "say cr.scan, cr.while_loop, cr.cond and cr.stop_gradient",
@@ -58,6 +66,7 @@ _INSTEAD = {
     "chainrule.distributed": {
         "new_group": "say cr.distributed.world().split(color)",
         "reduce_scatter gather scatter send recv": "it is a method of cr.distributed.world()",
+        "fsdp rpc tensor": "say nn.parallel.DistributedDataParallel, or cr.distributed.world()",
         "all_to_all": "say x = cr.distributed.world().alltoall(x)",
     },
     "chainrule.hub": {
@@ -76,7 +85,12 @@ _INSTEAD = {
         "interpolate signal sparse ndimage cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
     },
+    "chainrule.nn": {
+        "quantized quantizable intrinsic qat": "dtypes are NumPy's, without quantized ones",
+    },
     "chainrule.utils": {
+        "benchmark bottleneck": "say timeit.repeat(f), and cr.profile(f) of a compiled function",
+        "cpp_extension": "say cr.wrap(f, vjp=...) to give foreign code a derivative",
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
     },
     "chainrule.autograd": {
@@ -245,6 +259,12 @@ def missing(module: str, name: str) -> AttributeError:
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
 
 
+def mend_of_module(name: str) -> str:
+    """Return what to say for a module that PyTorch has and chainrule doesn't, "" if unknown."""
+    package, _, last = name.rpartition(".")
+    return _MENDS.get((package, last), "")
+
+
 def submodule(package: str, name: str) -> Any:
     """Return a module that only PyTorch has (see `former_modules`), or raise `missing`."""
     try:
@@ -253,7 +273,7 @@ def submodule(package: str, name: str) -> Any:
         raise missing(package, name) from None
 
 
-_HOMES = ("autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")
+_HOMES = ("cuda", "autograd", "nn", "optim", "optim.lr_scheduler", "utils.data", "distributions")
 
 
 def _elsewhere(module: str, name: str) -> str:
@@ -262,6 +282,8 @@ def _elsewhere(module: str, name: str) -> str:
         return f"say cr.nn.functional.{name}"
     if module != "chainrule":
         return ""
+    if name in import_module("chainrule.nn.functional").__all__:
+        return f"say cr.nn.functional.{name}, with the arguments of PyTorch's"
     if name[:1].isupper():
         found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
         return f"say cr.{found[0]}.{name}" if found else ""
