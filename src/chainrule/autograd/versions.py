@@ -209,7 +209,7 @@ def _overlaps(array: Array, part: Part | None) -> bool:
     key = part[1] if part[1].__class__ is tuple else (part[1],)
     view = owner[key if Ellipsis in key else (*key, ...)]  # of one element too
     try:
-        return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)
+        return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
