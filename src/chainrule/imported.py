@@ -27,6 +27,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
 from chainrule.errors import AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked
 
@@ -99,9 +100,10 @@ _AS_NUMBER = "_chainrule_as_number"
 
 
 def _as_number(kind: Any, *args: Any) -> Any:
-    """Return a number; an array without dimensions for one that is differentiated."""
-    if kind is float and len(args) == 1 and is_tracked(args) and args[0].numel() == 1:
-        return args[0].reshape(())
+    """Return a number; an array without dimensions for one that is differentiated or unknown."""
+    x = args[0] if len(args) == 1 else None
+    if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
+        return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
     return kind(*args)
 
 

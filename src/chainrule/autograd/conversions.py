@@ -176,6 +176,8 @@ def asked_for_value(frame: FrameType) -> tuple[str, str]:
     if converting is own:
         return line, mend
     library = _library_of(converting)
+    if converting.f_globals.get("__name__", "").startswith(_IMPORTED):
+        return f"by {library} at {locate(converting.f_code, converting.f_lasti)}, {line}", mend
     ours = _of_scipy(converting, own)
     advice = f"call {ours}, which does" if ours else "call it outside"
     return (
@@ -187,7 +189,10 @@ def asked_for_value(frame: FrameType) -> tuple[str, str]:
 def _library_of(frame: FrameType) -> str:
     """Return the name of the library that a function's code is of."""
     name = str(frame.f_globals.get("__name__", ""))
-    return name.removeprefix("chainrule.imported.").partition(".")[0]
+    return name.removeprefix(_IMPORTED).partition(".")[0]
+
+
+_IMPORTED = "chainrule.imported."
 
 
 def product_left_to(operand: Any, frame: FrameType) -> Any:
