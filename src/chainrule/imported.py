@@ -2,8 +2,9 @@
 
 ``from chainrule.imported.filterpy.kalman import KalmanFilter`` in the place of
 ``from filterpy.kalman import KalmanFilter``: the library's code runs a second time, and what it
-imports by the names ``numpy``, ``scipy``, ``math`` and ``cmath`` are namespaces whose functions
-record. So ``np.asarray(x, float)``, ``np.zeros(3)`` and ``math.exp(x)`` in it keep the gradient.
+imports by the names ``numpy``, ``scipy``, ``math``, ``cmath`` and ``autograd`` are namespaces whose
+functions record. So ``np.asarray(x, float)``, ``np.zeros(3)`` and ``math.exp(x)`` in it keep the
+gradient.
 
 The library itself, other libraries that it imports, and NumPy remain as they are: nothing is
 patched. The classes of the two copies are different ones. Modules that are compiled to machine code
@@ -19,6 +20,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import update_wrapper
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -26,6 +28,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.errors import AutogradError
@@ -183,11 +186,38 @@ class _Scipy(ModuleType):
             value = getattr(import_module(self.__name__), name)
         if isinstance(value, ModuleType):
             value = _Scipy(f"{self.__name__}.{name}")
+        elif self.__name__ == "scipy.optimize" and isinstance(value, FunctionType):
+            value = _solver(getattr(import_module(self.__name__), name), value)
         setattr(self, name, value)
         return value
 
     def __dir__(self) -> list[str]:
         return dir(import_module(self.__name__))
+
+
+def _solver(original: Any, ours: Any) -> Any:
+    """Return a solver of SciPy's, which is ours where what is differentiated enters it."""
+
+    def solve(function: Any, *args: Any, **kwargs: Any) -> Any:
+        def number_or_raise(*given: Any, **named: Any) -> Any:
+            value = function(*given, **named)
+            if is_tracked(value):
+                raise DifferentiatedError(
+                    "this solver's function depends on what is differentiated"
+                )
+            return arrays_of(value)
+
+        if not is_tracked(args, kwargs) and callable(function):
+            with suppress(DifferentiatedError):
+                return original(number_or_raise, *arrays_of(args), **arrays_of(kwargs))
+        return ours(function, *args, **kwargs)
+
+    return update_wrapper(solve, original)
+
+
+def _autograd(wanted: str, name: str) -> Any:
+    import_module(f"chainrule.compat.{name}")
+    return import_module(f"chainrule.compat.{wanted}")
 
 
 def _math(wanted: str, name: str) -> Any:
@@ -235,6 +265,7 @@ _NAMESPACES: dict[str, Callable[[str, str], Any]] = {
     "scipy": _scipy,
     "math": _math,
     "cmath": _math,
+    "autograd": _autograd,  # that of HIPS
 }
 
 
