@@ -478,6 +478,11 @@ def test_values_and_shapes_that_differ_are_refused_with_a_mend() -> None:
         cr.vmap(lambda x: x.nonzero())(x)
     with pytest.raises(cr.AutogradError, match=r"depends on values"):
         cr.vmap(lambda x: x[x > 0])(x)
+    with (
+        pytest.warns(cr.PerformanceWarning, match="nonzero"),
+        pytest.raises(cr.AutogradError, match=r"depends on values"),
+    ):
+        cr.vmap(lambda x: x[np.where(x > 0)[0]])(x)
 
 
 def test_tensors_kept_from_a_finished_vmap_are_refused() -> None:

@@ -119,6 +119,10 @@ _LIBRARY = (
     "{} computes with numbers: hand it x.detach() if no gradient passes there, or else compute "
     "with Tensors and NumPy's arrays alone"
 )
+_UNCHANGED = frozenset(
+    ["", "numpy", "scipy", "pandas", "matplotlib", "xarray", "torch", "chainrule"]
+)
+"""Libraries that `chainrule.imported` has no use for."""
 _SCALE = "Scale a constant Tensor, value * chainrule.ones(shape)"
 _SPREAD = "Scale a constant one, start + (stop - start) * chainrule.linspace(0, 1, steps)"
 _DRAW = "Scale a standard draw, mean + std * chainrule.randn(shape)"
@@ -150,8 +154,10 @@ def attempted(frame: FrameType, default: str) -> tuple[str, str]:
     if ours := _of_scipy(converting, frame_of_user):
         return text, f"Call {ours}, which is recorded"
     if not mend and converting is not frame_of_user:
-        library = converting.f_globals.get("__name__", "the library").partition(".")[0]
+        library = _library_of(converting)
         mend = STACK if library == "numpy" else _LIBRARY.format(library)
+        if library not in _UNCHANGED and library not in sys.stdlib_module_names:
+            mend += f". Code in Python alone records if imported as chainrule.imported.{library}"
     return text, mend or default
 
 
@@ -169,13 +175,24 @@ def asked_for_value(frame: FrameType) -> tuple[str, str]:
     mend = f"{text} makes numbers. {mend}" if is_known else ""
     if converting is own:
         return line, mend
-    library = str(converting.f_globals.get("__name__", "")).partition(".")[0]
+    library = _library_of(converting)
+    if converting.f_globals.get("__name__", "").startswith(_IMPORTED):
+        return f"by {library} at {locate(converting.f_code, converting.f_lasti)}, {line}", mend
     ours = _of_scipy(converting, own)
     advice = f"call {ours}, which does" if ours else "call it outside"
     return (
         f"by {library}, whose functions compute with numbers and don't take part in this "
         f"({advice}), {line}"
     ), mend
+
+
+def _library_of(frame: FrameType) -> str:
+    """Return the name of the library that a function's code is of."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.removeprefix(_IMPORTED).partition(".")[0]
+
+
+_IMPORTED = "chainrule.imported."
 
 
 def product_left_to(operand: Any, frame: FrameType) -> Any:
@@ -222,7 +239,7 @@ def _copying_library(frame: FrameType | None) -> str:
     """Return the name of the library that has called `copy` or `pickle`, "" for the user's call."""
     own = own_frame(frame)
     while frame is not None and frame is not own:
-        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        name = _library_of(frame)
         if name not in sys.stdlib_module_names and name != "chainrule":
             return name
         frame = frame.f_back

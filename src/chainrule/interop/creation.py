@@ -21,13 +21,14 @@ def array(
     object: Tensor,
     dtype: Any = None,
     *,
-    copy: bool | None = True,
+    copy: Any = True,
     order: Any = "K",
     ndmin: int = 0,
 ) -> Tensor:
     """Return `object` as a tensor, copied by default, recorded."""
+    copied = getattr(copy, "name", copy) not in ("IF_NEEDED", "NEVER", False, None)
     a = cast(object, dtype)
-    a = _in_order(ops.clone(a) if copy and a is object else a, order)
+    a = _in_order(ops.clone(a) if copied and a is object else a, order)
     return a[(None,) * (ndmin - a.ndim)] if a.ndim < ndmin else a
 
 

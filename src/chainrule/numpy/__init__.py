@@ -129,7 +129,7 @@ def _of(value: Any) -> Any:
         return _Ufunc(value)
     if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
         return import_module(f"{__name__}{value.__name__.removeprefix('numpy')}")
-    if isinstance(value, type) or not callable(value):
+    if isinstance(value, type) or not callable(value) or hasattr(value, "__origin__"):  # of typing
         return value
     return _recording(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import GenericAlias
 from typing import Any, NoReturn
 
 import numpy as np
@@ -70,6 +71,9 @@ class ndarray(Tensor, metaclass=_Arrays):
     __slots__ = ()
 
     is_carried = True
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        return GenericAlias(cls, item)  # as in annotations: ndarray[shape, dtype]
 
     # --- NumPy's protocols ---
 

@@ -183,3 +183,21 @@ def test_a_trace_takes_no_memory_by_size() -> None:
         return (z.reshape(-1)[: 10**8].cumsum(0).sum() + cr.rand(20_000, 20_000).sum()).detach()
 
     assert peak(lambda: sums.built_for((x,), {})) < 40_000_000
+
+
+# Lengths on both sides of those that dummies have themselves, and functions on both sides: `where`
+# with and without alternatives, `insert` at indices and by a mask.
+@pytest.mark.parametrize("n", [4, 300, 2000])
+def test_shapes_that_need_values_are_refused(n: int) -> None:
+    x, mask, index = Value((n,), np.dtype(float)), Value((n,), bool), Value((3,), np.dtype(int))
+    refused: list[Call] = [
+        ("np.where", (mask,), {}),
+        ("np.nonzero", (mask,), {}),
+        ("np.insert", (x, mask, 0.0), {}),
+        ("np.roots", (x,), {}),
+    ]
+    for call in refused:
+        with pytest.raises(cr.CompileError, match=r"depends on values.*Use where"):
+            abstract_eval(*call)
+    assert abstract_eval("np.where", (mask, x, x), {}).types == [((n,), np.dtype(float))]
+    assert abstract_eval("np.insert", (x, index, 0.0), {}).types == [((n + 3,), np.dtype(float))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, reduce
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -74,16 +75,20 @@ def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if found is not None:
         return found
     if name.rpartition(".")[2] in DYNAMIC_SHAPE and not _has_static_bins(name, args, kwargs):
-        raise CompileError(
-            f"{name}: the shape of the result depends on values, which a compiled function doesn't "
-            "know. Use where(), a mask to multiply with, or call it outside"
-        )
+        raise _dynamic_shape(name)
     found = _evaluate(name, args, kwargs)
     if key is not None:
         if len(_CACHE) > _MAX_CACHED:
             _CACHE.clear()
         _CACHE[key] = found
     return found
+
+
+def _dynamic_shape(name: str) -> CompileError:
+    return CompileError(
+        f"{name}: the shape of the result depends on values, which a compiled function doesn't "
+        "know. Use where(), a mask to multiply with, or call it outside"
+    )
 
 
 _CACHE: dict[Any, AbstractResult] = {}
@@ -142,11 +147,34 @@ def _evaluated(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Abst
     if isinstance(function, np.ufunc) and function.signature is None:
         return _elementwise(function, args, kwargs)
     found = None if rule is None else rule(function, *args, **kwargs)
-    if found is None and _is_large((args, kwargs)) and name not in _VIEWS:
-        found = _by_lengths(function, args, kwargs, drawn=name == DRAW)
+    if found is None and name in _VIEWS:
+        found = _types(_call(function, args, kwargs, _broadcast))
     if found is None:
-        found = _types(_call(function, args, kwargs, _broadcast if name in _VIEWS else _dummy))
+        found = _by_dummies(name, function, args, kwargs)
     return found
+
+
+def _by_dummies(
+    name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> AbstractResult:
+    """Return the types that dummies have, if other ones have the same: shapes may need values."""
+    small = not _is_large((args, kwargs))
+    found = others = None
+    if not small:
+        found = _by_lengths(function, args, kwargs, _dummy, drawn=name == DRAW)
+        others = found and _by_lengths(function, args, kwargs, _zeros, drawn=name == DRAW)
+    if found is None:
+        found = _types(_call(function, args, kwargs, _dummy))
+    if small:
+        with suppress(Exception):  # such as a singular matrix
+            others = _types(_call(function, args, kwargs, _zeros))
+    if others is not None and _shapes(others) != _shapes(found):
+        raise _dynamic_shape(name)
+    return found
+
+
+def _shapes(found: AbstractResult) -> list[Shape]:
+    return [shape for shape, _ in found.types]
 
 
 def _elementwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
@@ -187,6 +215,12 @@ def _dummy(shape: Shape, dtype: Any) -> Any:
     if len(shape) >= 2 and shape[-1] == shape[-2] and dtype.kind in "fc":
         return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)
     return _broadcast(shape, dtype)
+
+
+def _zeros(shape: Shape, dtype: Any) -> Any:
+    """Return a dummy array of other values than those of `_dummy`."""
+    value = 1 if dtype.kind in "iu" else 0
+    return np.broadcast_to(np.full((), value, dtype), shape)
 
 
 def _broadcast(shape: Shape, dtype: Any) -> Any:
@@ -236,7 +270,11 @@ def _leaves(tree: Any) -> list[Any]:
 
 
 def _by_lengths(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: bool = False
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    make: Make,
+    drawn: bool = False,
 ) -> AbstractResult | None:
     """Return the types that follow from calls with small lengths; None if none follow.
 
@@ -267,7 +305,7 @@ def _by_lengths(
                 {key: shrunk(part) if _is_shape(part) else part for key, part in kwargs.items()},
             )
         try:
-            result = _call(function, *given, lambda shape, dtype: _dummy(shrunk(shape), dtype))
+            result = _call(function, *given, lambda shape, dtype: make(shrunk(shape), dtype))
         except Exception:  # of the lengths, or of the call: it runs again as it is
             return None
         results.append(_types(result))
@@ -415,7 +453,7 @@ def _getitem(function: Any, x: Any, key: Any) -> AbstractResult | None:
     value = _Abstract(base.shape, x.dtype)
     if not _is_large((value, rest)):
         return None
-    return _by_lengths(lambda x, *key: x[key], (value, *rest), {})
+    return _by_lengths(lambda x, *key: x[key], (value, *rest), {}, _dummy)
 
 
 def _lasting(function: Any, *, shape: Shape, key: Any) -> AbstractResult | None:

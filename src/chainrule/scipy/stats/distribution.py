@@ -73,6 +73,8 @@ class Distribution:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _STANDARD_FORMS:  # without loc and scale
+            return getattr(self, name[1:])
         found = getattr(self.of_scipy, name)
         return self._passed(name, found) if callable(found) else found
 
@@ -333,6 +335,10 @@ class Distribution:
         return passed
 
 
+_STANDARD_FORMS = frozenset(
+    ["_pdf", "_logpdf", "_pmf", "_logpmf", "_cdf", "_logcdf", "_sf", "_logsf", "_ppf", "_isf"]
+)
+"""Private methods of SciPy's distributions, which other libraries call."""
 _DEFAULTS = {"loc": 0.0, "scale": 1.0}
 _LOG_DENSITIES = frozenset(["logpdf", "logpmf", "pmf"])
 _QUANTILES = frozenset(["ppf", "isf"])

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index, is_known
-from chainrule.errors import AutogradError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
     align_ranks,
@@ -20,6 +19,7 @@ from chainrule.transforms.vmap.namespace import (
     is_batched,
     loop_over_batch,
     pad_rank,
+    raise_data_dependent_shape,
     rule,
     view,
 )
@@ -137,7 +137,7 @@ def _index(level: Level, name: str, x: Any, key: Any) -> Any:
     axes = _integer_axes(level, key, x.shape)
     if axes is None:
         if any(data_of(level, part).shape[0] > 1 for part in _parts(key) if is_array(part)):
-            return _raise_data_dependent_shape()
+            raise_data_dependent_shape()
         return loop_over_batch(level, "index", x, key)
     data = data_of(level, x)[(slice(None), *axes.basic)]
     count = data.shape[0]
@@ -159,13 +159,6 @@ def _move_axes(data: Array, source: int, to: int, count: int) -> Array:
     order = [i for i in range(data.ndim) if i not in taken]
     order[to:to] = taken
     return inner_xp(data).permute_dims(data, tuple(order))
-
-
-def _raise_data_dependent_shape() -> Any:
-    raise AutogradError(
-        "vmap: the shape of the result depends on values, which differ between examples: use "
-        "where(mask, x, 0) instead of x[mask], or index outside of vmap"
-    )
 
 
 @rule("index_add")

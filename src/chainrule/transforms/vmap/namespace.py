@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import LazyModule, NamespaceDefaults, namespace, numpy_xp
 from chainrule.backend import is_array as is_any_array
-from chainrule.errors import MissingRuleError
+from chainrule.errors import AutogradError, MissingRuleError
 from chainrule.kernels.flat_indexing import is_basic_index
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
@@ -345,7 +345,17 @@ def _stack(level: Level, outs: list[Any], count: int) -> Any:
         first, outs = np.asarray(first), [np.asarray(out) for out in outs]
     if count == 0:
         return BatchedArray(level, np.zeros((0, *first.shape), first.dtype))
+    if any([out.shape != first.shape for out in outs]):
+        raise_data_dependent_shape()
     return BatchedArray(level, inner_xp(first).stack(outs, axis=0))
+
+
+def raise_data_dependent_shape() -> NoReturn:
+    """Raise the error for a selection, whose results can't be stacked."""
+    raise AutogradError(
+        "vmap: the shape of the result depends on values, which differ between examples: use "
+        "where(mask, x, 0) instead of x[mask], or select outside of vmap"
+    )
 
 
 # --- NumPy functions called on batched arrays -----------------------------------------------------

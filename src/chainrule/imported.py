@@ -1,0 +1,291 @@
+"""Libraries of plain NumPy, imported anew with chainrule's NumPy, SciPy and `math` in their place.
+
+``from chainrule.imported.filterpy.kalman import KalmanFilter`` in the place of
+``from filterpy.kalman import KalmanFilter``: the library's code runs a second time, and what it
+imports by the names ``numpy``, ``scipy``, ``math``, ``cmath`` and ``autograd`` are namespaces whose
+functions record. So ``np.asarray(x, float)``, ``np.zeros(3)`` and ``math.exp(x)`` in it keep the
+gradient.
+
+The library itself, other libraries that it imports, and NumPy remain as they are: nothing is
+patched. The classes of the two copies are different ones. Modules that are compiled to machine code
+are shared by both.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import cmath
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import update_wrapper
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from chainrule.autograd.conversions import DifferentiatedError
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
+from chainrule.errors import AutogradError
+from chainrule.interop.operands import arrays_of, is_tracked
+
+__path__: list[str] = []
+
+
+class _Finder(MetaPathFinder):
+    """Finds libraries under names of this package, where Python finds them under their own."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = fullname.removeprefix(f"{__name__}.")
+        if name == fullname:
+            return None
+        if name in _NAMESPACES:
+            raise ModuleNotFoundError(f"No module named {fullname!r}: import chainrule.numpy")
+        found = _found(name, path if "." in name else None)
+        if found is None:
+            return None
+        loader: Any = _Shared(found)
+        if isinstance(found.loader, SourceFileLoader):
+            loader = _Library(fullname, found.loader.path)
+        spec = ModuleSpec(fullname, loader, origin=found.origin)
+        spec.submodule_search_locations = found.submodule_search_locations
+        spec.has_location = found.has_location
+        return spec
+
+
+def _found(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    finders = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    found = (finder.find_spec(name, path) for finder in finders)
+    return next((spec for spec in found if spec is not None), None)
+
+
+class _Library(SourceFileLoader):
+    """Runs the code of a library's module with other namespaces for its imports."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code, in which ``float(x)`` of a tensor is recorded as well."""
+        source = self.get_data(self.path)
+        if not re.search(rb"\b(float|complex)\(", source):
+            return super().get_code(fullname)
+        tree = ast.fix_missing_locations(_Numbers().visit(ast.parse(source, self.path)))
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        library = self.name.removeprefix(f"{__name__}.").partition(".")[0]
+        code: Any = self.get_code(self.name)
+        own = {"__import__": _import_of(library), _AS_NUMBER: _as_number}
+        vars(module)["__builtins__"] = {**vars(builtins), **own}
+        exec(code, vars(module))
+
+
+class _Numbers(ast.NodeTransformer):
+    """Replaces ``float(x)`` by ``_AS_NUMBER(float, x)``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace a call."""
+        self.generic_visit(node)
+        kind = node.func
+        if not isinstance(kind, ast.Name) or kind.id not in ("float", "complex") or node.keywords:
+            return node
+        named = ast.Name(_AS_NUMBER, ast.Load())
+        return ast.copy_location(ast.Call(named, [kind, *node.args], []), node)
+
+
+_AS_NUMBER = "_chainrule_as_number"
+
+
+def _as_number(kind: Any, *args: Any) -> Any:
+    """Return a number; an array without dimensions for one that is differentiated or unknown."""
+    x = args[0] if len(args) == 1 else None
+    if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
+        return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
+    return kind(*args)
+
+
+class _Shared(Loader):
+    """Takes the names of a module that isn't Python code; its functions get NumPy's own arrays."""
+
+    def __init__(self, original: ModuleSpec) -> None:
+        self.original = original
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Take the names; a namespace package has none."""
+        if self.original.loader is None:
+            return
+        for name, value in vars(import_module(self.original.name)).items():
+            is_function = callable(value) and not isinstance(value, type)
+            vars(module).setdefault(name, _of_numbers_alone(value) if is_function else value)
+
+
+def _of_numbers_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of compiled code, which raises for what is differentiated."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_tracked(args, kwargs):
+            name = getattr(function, "__name__", "a function")
+            raise AutogradError(
+                f"{name} is compiled code, which records nothing: give it a derivative "
+                "by cr.wrap, or hand it x.detach() if no gradient passes there"
+            )
+        return function(*arrays_of(args), **arrays_of(kwargs))
+
+    return update_wrapper(call, function)
+
+
+def _import_of(library: str) -> Callable[..., Any]:
+    """Return what is `__import__` for the modules of a library."""
+
+    def import_(
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        first = name.partition(".")[0]
+        if name == "numba" and not level:
+            return _NUMBA
+        if level or first not in (library, *_NAMESPACES):
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        if first == library:
+            builtins.__import__(f"{__name__}.{name}", fromlist=tuple(fromlist or ()))
+            return sys.modules[f"{__name__}.{name if fromlist else first}"]
+        return _NAMESPACES[first](name if fromlist else first, name)
+
+    return import_
+
+
+# --- namespaces -----------------------------------------------------------------------------------
+
+
+def _numpy(wanted: str, name: str) -> Any:
+    import_module(f"chainrule.{name}")
+    return import_module(f"chainrule.{wanted}")
+
+
+def _scipy(wanted: str, name: str) -> Any:
+    import_module(name)
+    return _Scipy(wanted)
+
+
+class _Scipy(ModuleType):
+    """A module of SciPy, with those functions of `chainrule.scipy` that it has."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = getattr(import_module(f"chainrule.{self.__name__}"), name)
+        except (ImportError, AttributeError):
+            value = getattr(import_module(self.__name__), name)
+        if isinstance(value, ModuleType):
+            value = _Scipy(f"{self.__name__}.{name}")
+        elif self.__name__ == "scipy.optimize" and isinstance(value, FunctionType):
+            value = _solver(getattr(import_module(self.__name__), name), value)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(import_module(self.__name__))
+
+
+def _solver(original: Any, ours: Any) -> Any:
+    """Return a solver of SciPy's, which is ours where what is differentiated enters it."""
+
+    def solve(function: Any, *args: Any, **kwargs: Any) -> Any:
+        def number_or_raise(*given: Any, **named: Any) -> Any:
+            value = function(*given, **named)
+            if is_tracked(value):
+                raise DifferentiatedError(
+                    "this solver's function depends on what is differentiated"
+                )
+            return arrays_of(value)
+
+        if not is_tracked(args, kwargs) and callable(function):
+            with suppress(DifferentiatedError):
+                return original(number_or_raise, *arrays_of(args), **arrays_of(kwargs))
+        return ours(function, *args, **kwargs)
+
+    return update_wrapper(solve, original)
+
+
+def _autograd(wanted: str, name: str) -> Any:
+    import_module(f"chainrule.compat.{name}")
+    return import_module(f"chainrule.compat.{wanted}")
+
+
+def _math(wanted: str, name: str) -> Any:
+    return _NUMBERS[name]
+
+
+def _of_numbers(original: ModuleType) -> ModuleType:
+    """Return a module whose functions call NumPy's and SciPy's of the same meaning for tensors."""
+    made = ModuleType(original.__name__, original.__doc__)
+    for name, value in vars(original).items():
+        if name in _NUMPYS:
+            value = _for_tensors(value, _NUMPYS[name])
+        if not name.startswith("__"):
+            setattr(made, name, value)
+    return made
+
+
+def _for_tensors(function: Callable[..., Any], other: str) -> Callable[..., Any]:
+    module, _, name = other.rpartition(".")
+
+    def either(*args: Any) -> Any:
+        if not any([isinstance(value, Tensor) for value in args]):
+            return function(*args)
+        if name == "log" and len(args) > 1:
+            return either(args[0]) / either(args[1])
+        return getattr(import_module(f"chainrule.{module}"), name)(*args)
+
+    return either
+
+
+_SAME_NAMES = """
+    exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh hypot fmod copysign
+    degrees radians fabs isnan isinf isfinite"""
+_INVERSES = "asin acos atan atan2 asinh acosh atanh"
+_NUMPYS = {
+    **{name: f"numpy.{name}" for name in _SAME_NAMES.split()},
+    **{name: f"numpy.arc{name[1:]}" for name in _INVERSES.split()},
+    **{name: f"scipy.special.{name}" for name in ("erf", "erfc", "gamma")},
+    **{"lgamma": "scipy.special.gammaln", "pow": "numpy.power", "phase": "numpy.angle"},
+}
+"""Names of NumPy's and SciPy's functions for those of `math` and `cmath`."""
+_NUMBERS = {"math": _of_numbers(math), "cmath": _of_numbers(cmath)}
+_NAMESPACES: dict[str, Callable[[str, str], Any]] = {
+    "numpy": _numpy,
+    "scipy": _scipy,
+    "math": _math,
+    "cmath": _math,
+    "autograd": _autograd,  # that of HIPS
+}
+
+
+class _Numba(ModuleType):
+    """Numba, whose compiled functions are those of Python."""
+
+    prange = range
+
+    def jit(self, *args: Any, **settings: Any) -> Any:
+        """Return a function as it is, or a decorator that does, of signatures and settings."""
+        if len(args) == 1 and isinstance(args[0], FunctionType):
+            return args[0]
+        return lambda function: function
+
+    njit = jit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("numba"), name)
+
+
+_NUMBA = _Numba("numba")
+
+sys.meta_path.insert(0, _Finder())
