@@ -35,7 +35,7 @@ from chainrule.compiler.tracing.names import (
     assigned_name,
     cell_names,
 )
-from chainrule.compiler.tracing.object_kinds import is_generator
+from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
@@ -519,10 +519,7 @@ class GeneratorStates:
 
 
 def _state(generator: Any) -> bytes:
-    if hasattr(generator, "bit_generator"):
-        return pickle.dumps(generator.bit_generator.state)
-    state = getattr(generator, "get_state", None) or generator.getstate  # NumPy's or Python's
-    return pickle.dumps(state())
+    return pickle.dumps(generator_state(generator))
 
 
 def _name(generator: Any) -> str:
