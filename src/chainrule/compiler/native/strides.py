@@ -79,7 +79,7 @@ class Accesses:
         """Return the access and shape of a view of the operation's first argument, or None."""
         if not _may_be_view(op):
             return None
-        array = _stand_in(op.args[0])
+        array = _dummy_of(op.args[0])
         view = _apply(op, array)
         if not np.may_share_memory(view, array):
             return None
@@ -106,11 +106,11 @@ class Accesses:
                 view = None
             if view is not None and np.may_share_memory(view, memory):
                 return base, memory, view
-        memory = _stand_in(value)
+        memory = _dummy_of(value)
         return value, memory, memory
 
 
-def _stand_in(value: Value) -> Any:
+def _dummy_of(value: Value) -> Any:
     """Return an array like a value, without memory: its elements must not be read or copied."""
     return dummy_array(value.shape, value.dtype, c_strides(value.shape, value.dtype.itemsize))
 
