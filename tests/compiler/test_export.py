@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import pathlib
+import runpy
 import subprocess
 import sys
 from typing import Any
@@ -150,6 +151,23 @@ def test_a_module_updates_its_parameters(tmp_path: pathlib.Path) -> None:
 def test_what_cant_be_exported_is_refused(function: Any, words: str, tmp_path: Any) -> None:
     with pytest.raises(cr.CompileError, match=words):
         cr.export(function, tmp_path / "module.py", cr.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("kind", [np.asmatrix, np.ma.asarray, lambda a: a.view(np.recarray)])
+def test_arrays_with_operations_of_their_own_are_refused(kind: Any, tmp_path: Any) -> None:
+    """The product of matrices is none of elements, and sums of masked arrays leave some out."""
+
+    def f(x: Any) -> Any:
+        return (x * x).sum(0)
+
+    module = runpy.run_path(str(cr.export(f, tmp_path / "f.py", cr.ones(2, 2))))
+    a = np.arange(4, dtype="f4").reshape(2, 2)
+    with pytest.raises(TypeError, match=r"x: expected an array, got \w+: pass numpy\.asarray"):
+        module["f"](kind(a))
+    path = tmp_path / "numbers"
+    np.memmap(path, "f4", "w+", shape=(2, 2))[:] = a
+    for numbers in (a, np.memmap(path, "f4", "r", shape=(2, 2))):
+        assert module["f"](numbers).tolist() == [4, 10]
 
 
 def test_tracebacks_and_inspect_show_the_source() -> None:

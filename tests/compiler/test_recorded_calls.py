@@ -364,3 +364,50 @@ def test_batched_cotangents_of_two_results_release_the_graph_once() -> None:
     np.testing.assert_allclose(found.numpy(), expected)
     with pytest.raises(cr.AutogradError, match="second time"):
         a.sum().backward()
+
+
+class Store:
+    kept: Any = None
+
+
+@pytest.mark.parametrize("where", ["grad", "set", "object"])
+def test_what_is_kept_without_being_returned_has_no_history_in_silence(where: str) -> None:
+    """A pass that comes by it for some leaves only must not take it for a constant."""
+    w, other = (cr.tensor([1.0, 2.0], requires_grad=True) for _ in "ab")
+    store = Store()
+
+    def keep(x: Any) -> Any:
+        if where == "grad":
+            ((w * x) ** 3).sum().backward(create_graph=True)
+        elif where == "set":
+            w.grad = x * w * w
+        else:
+            store.kept = x * w * w
+        return x * 2
+
+    cr.compile(keep, backend="numpy")(cr.tensor([1.0, 2.0]))
+    kept = store.kept if where == "object" else w.grad
+    assert kept.requires_grad
+    with pytest.raises(cr.AutogradError, match="records the history of what it returns only"):
+        cr.autograd_grad(kept.sum() + w.sum(), w)
+    (g,) = cr.autograd_grad((kept * other).sum(), other)
+    assert g.tolist() == kept.tolist()
+
+
+def test_a_gradient_through_the_history_of_a_tensor_from_outside_is_refused() -> None:
+    w, other = (cr.tensor([1.0, 2.0], requires_grad=True) for _ in "ab")
+    outside, unrelated = w * 2, other * 3
+
+    def by_leaf(x: Any, z: Any) -> Any:
+        return cr.autograd_grad((x * z * w).sum(), w, retain_graph=True)[0]
+
+    def by_it(x: Any, z: Any) -> Any:
+        return cr.autograd_grad((x * z * w).sum(), z, retain_graph=True)[0]
+
+    x = cr.tensor([3.0, 5.0])
+    for function in (by_leaf, by_it):
+        compiled = cr.compile(function, backend="numpy")
+        assert compiled(x, unrelated).tolist() == function(x, unrelated).tolist()
+    assert cr.compile(by_it, backend="numpy")(x, outside).tolist() == by_it(x, outside).tolist()
+    with pytest.raises(cr.AutogradError, match="made outside a compiled function can't be walked"):
+        cr.compile(by_leaf, backend="numpy")(x, outside)

@@ -42,6 +42,11 @@ _FREED_MESSAGE = (
     "Trying to backward through the graph a second time: a compiled function has called backward() "
     "on what this tensor was made of. Specify retain_graph=True there if you need to."
 )
+_LOST_MESSAGE = (
+    "a compiled function made this tensor without returning it, as a .grad or in an object, and "
+    "records the history of what it returns only: return the tensor, or compute inside what needs "
+    "its derivative"
+)
 
 
 class Emitted(NamedTuple):
@@ -387,7 +392,7 @@ class _Builder:
             if type(node) is AccumulateGrad:
                 after = ".requires_grad_()"
             elif node is not None and edge == "None":
-                edge = self.guards.hold(ErrorNode(_FREED_MESSAGE, ()))
+                edge = self._lost_edge(tensor)
             self.lines.append(f"{known} = make({array}, {edge}){after}")
             held = self.guards.hold(weakref.ref(tensor))
             self.shared.append(f"{self.guards.hold(_share)}({held}(), {known})")
@@ -415,7 +420,17 @@ class _Builder:
         yield f"{held}._array = {self._output(SLOTS['_array'].__get__(tensor).value)}"
         node = SLOTS["_node"].__get__(tensor)
         if node is not None and type(node) is not AccumulateGrad:
-            yield f"{held}._node = {self.guards.hold(ErrorNode(_FREED_MESSAGE, ()))}"
+            yield f"{held}._node = {self._lost_edge(tensor)}"
+
+    def _lost_edge(self, tensor: Tensor) -> str:
+        """Return the source of the node of a tensor whose history a call does not record.
+
+        It leads to what the call depends on, so that no pass for these comes by it in silence.
+        """
+        edges = "".join(f"{self.guards.edge(c)}, " for c in self.captures if c.requires_grad)
+        returned = any(leaf is tensor for _, leaf in pytree.leaves(self.call.result))
+        message = self.guards.hold(_FREED_MESSAGE if returned else _LOST_MESSAGE)
+        return f"{self.guards.hold(ErrorNode)}({message}, ({edges}))"
 
     def _write_lines(self) -> Iterator[str]:
         """Yield the lines that record writes to inputs, for graphs that saved their values."""

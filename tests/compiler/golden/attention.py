@@ -7,8 +7,9 @@ def check_arrays(*arrays, least=(), c_order=False):
     """Raise unless arrays have their dtypes and shapes; return the sizes that have names."""
     sizes = dict[str, int]()
     for label, array, dtype, shape in arrays:
-        if not hasattr(array, "dtype"):
-            raise TypeError(f"{label}: expected an array, got {type(array).__name__}")
+        if not isinstance(array, np.generic) and type(array) not in (np.ndarray, np.memmap):
+            kind = type(array).__name__  # such as a matrix, whose products are others
+            raise TypeError(f"{label}: expected an array, got {kind}: pass numpy.asarray() of it")
         parts = [f"{s} >= {least[s]}" if s in least else str(s) for s in shape]
         wanted = f"expected {dtype} [{', '.join(parts)}]"
         if array.dtype != np.dtype(dtype):

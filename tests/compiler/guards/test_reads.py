@@ -12,8 +12,10 @@ import importlib
 import io
 import itertools
 import logging
+import pickle
 import signal
 import sys
+import threading
 import time
 import types
 from collections import UserList, deque
@@ -731,6 +733,93 @@ def change(): {change}
     module.EVENT.set()
     assert after != before[-1]
     assert after == eager or change == "None"
+
+
+STATES = {  # of generators and locks: a read, and a change
+    "generator": ("RANDOM.getstate()[1][0]", "RANDOM.random()"),
+    "bound method": ("GETSTATE()[1][0]", "RANDOM.random()"),
+    "NumPy's generator": ("int(RNG.bit_generator.state['state']['state'] % 997)", "RNG.random()"),
+    "bit generator": ("int(BITS.state['state']['state'] % 997)", "BITS.random_raw()"),
+    "old generator": ("OLD.get_state()[2]", "OLD.random_sample(3)"),
+    "shared generator": ("np.random.get_state()[2]", "np.random.random()"),
+    "copied": ("copy.deepcopy(RANDOM).random()", "RANDOM.random()"),
+    "copied in C": ("copy.deepcopy(RNG).random()", "RNG.random()"),
+    "pickled": ("pickle.loads(pickle.dumps(RNG)).random()", "RNG.random()"),
+    "spawned": ("RNG.spawn(1)[0].random()", "None"),
+    "seeds": ("SEEDS.spawn(1)[0].generate_state(1)[0]", "None"),
+    "lock": ("LOCK.locked() + 1", "LOCK.acquire()"),
+}
+
+
+@pytest.mark.no_verify("an eager run changes them, too")
+@pytest.mark.parametrize("kind", STATES)
+def test_states_of_generators_and_locks_are_read_at_each_call(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, change = STATES[kind]
+    text = f"""
+import copy, pickle, random, threading
+import numpy as np
+RANDOM, RNG, BITS, OLD = random.Random(0), np.random.default_rng(0), np.random.PCG64(0), None
+OLD, SEEDS, LOCK = np.random.RandomState(0), np.random.SeedSequence(0), threading.Lock()
+GETSTATE = RANDOM.getstate
+def function(x): return x * float({read})
+def change(): {change}
+"""
+    eager, traced = (imported(tmp_path, text, "of the user", monkeypatch) for _ in "ab")
+    compiled, x = cr.compile(traced.function, backend="numpy"), cr.ones((), dtype=cr.float64)
+    shared = np.random.get_state()
+    found = []
+    for module, function in ((eager, eager.function), (traced, compiled)):
+        np.random.set_state(shared)
+        found.append([function(x).item()])
+        module.change()
+        found[-1] += [function(x).item(), function(x).item()]
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][1]
+
+
+def test_generators_and_locks_whose_state_is_not_read_take_one_trace() -> None:
+    rng, lock, state = np.random.default_rng(0), threading.Lock(), types.SimpleNamespace(state=2.0)
+
+    def function(x: Any) -> Any:
+        with lock:
+            return x * state.state + cr.rand(2, rng=rng)
+
+    compiled = cr.compile(function, backend="numpy")
+    for _ in range(3):
+        compiled(cr.ones(2))
+    assert (len(compiled.signatures), compiled._single_use) == (1, 0)
+
+
+@pytest.mark.no_verify("what differs from call to call is refused then")
+def test_numbers_of_a_bit_generator_are_refused() -> None:
+    bits = np.random.PCG64(0)
+    with pytest.raises(cr.CompileError, match="PCG64, whose numbers would be the same"):
+        cr.compile(lambda x: x * float(bits.random_raw()), backend="numpy")(cr.ones(2))
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda v: len(pickle.dumps(v)),
+        lambda v: pickle.Pickler(io.BytesIO()).dump(v) or len(v.__reduce_ex__(2)[2]["rate"]),
+        lambda v: len(v.__getstate__()["rate"]),
+    ],
+)
+def test_attributes_that_only_a_pickle_reads(size: Any) -> None:
+    thing = Pickled()
+    compiled = cr.compile(lambda x: x * size(thing), backend="numpy")
+    for count in (1, 20, 50):
+        thing.rate.extend([1.0] * count)
+        for _ in range(2):
+            assert compiled(cr.tensor(1.0)).item() == size(thing)
+    assert len(compiled.signatures) == 3
+
+
+class Pickled:
+    def __init__(self) -> None:
+        self.rate: list[float] = []
 
 
 def test_decimal_numbers_are_rounded_as_now() -> None:

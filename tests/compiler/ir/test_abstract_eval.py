@@ -201,3 +201,31 @@ def test_shapes_that_need_values_are_refused(n: int) -> None:
             abstract_eval(*call)
     assert abstract_eval("np.where", (mask, x, x), {}).types == [((n,), np.dtype(float))]
     assert abstract_eval("np.insert", (x, index, 0.0), {}).types == [((n + 3,), np.dtype(float))]
+
+
+@pytest.mark.no_verify("which copies the arguments")
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_views_of_arrays_that_fit_in_no_memory_are_compiled(backend: str) -> None:
+    if backend == "native":
+        pytest.importorskip("llvmlite")
+    x, n = cr.tensor(3.0).expand(10**7, 10**7), 10**14
+
+    @cr.compile(backend=backend)
+    def parts(x: cr.Tensor) -> Any:
+        rows, long = x.t()[::-2, 3:7][:2] * cr.tensor(2.0), x.reshape(n)[n // 2 :][:3].sin()
+        return rows.sum() + long.sum() + x.diagonal()[5:7].sum()
+
+    assert parts(x).item() == pytest.approx(48 + 3 * np.sin(3.0) + 6)
+
+
+def test_views_of_copies_are_copies_in_machine_code() -> None:
+    """The order of a transposed matrix that is flattened is no order of its memory."""
+    pytest.importorskip("llvmlite")
+    x = cr.arange(12.0).reshape(3, 4)
+
+    def orders(x: cr.Tensor) -> Any:
+        y = x.t().ravel()
+        return y[1:] * 2 + y[:-1], x.t()[1:3].reshape(-1)[::2].exp(), x[::2].reshape(2, 2, 2).sin()
+
+    for got, wanted in zip(cr.compile(orders, backend="native")(x), orders(x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)

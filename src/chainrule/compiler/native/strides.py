@@ -11,6 +11,7 @@ from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.abstract_eval import resolve
 from chainrule.compiler.ir.constants import scalar_of
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
+from chainrule.compiler.tracing.symbol import c_strides, dummy_array
 
 _VIEW_OPS = frozenset(
     [
@@ -76,9 +77,9 @@ class Accesses:
 
     def view_of(self, op: Op) -> tuple[Access, tuple[int, ...]] | None:
         """Return the access and shape of a view of the operation's first argument, or None."""
-        array = np.empty(op.args[0].shape, op.args[0].dtype)
         if not _may_be_view(op):
             return None
+        array = _dummy_of(op.args[0])
         view = _apply(op, array)
         if not np.may_share_memory(view, array):
             return None
@@ -105,8 +106,13 @@ class Accesses:
                 view = None
             if view is not None and np.may_share_memory(view, memory):
                 return base, memory, view
-        memory = np.empty(value.shape, value.dtype)
+        memory = _dummy_of(value)
         return value, memory, memory
+
+
+def _dummy_of(value: Value) -> Any:
+    """Return an array like a value, without memory: its elements must not be read or copied."""
+    return dummy_array(value.shape, value.dtype, c_strides(value.shape, value.dtype.itemsize))
 
 
 def _access(base: Value, memory: Any, view: Any) -> Access:
@@ -124,8 +130,8 @@ def _may_be_view(op: Op) -> bool:
 
 
 def _apply(op: Op, array: Any) -> Any:
-    if op.function == "np.reshape":
-        return np.reshape(array, op.args[1], copy=False)
+    if op.function in ("np.reshape", "np.ravel"):
+        return np.reshape(array, *(op.args[1:] or (-1,)), copy=False)
     if op.function == "getitem":
         key = op.args[1] if isinstance(op.args[1], tuple) else (op.args[1],)
         return array[key if Ellipsis in key else (*key, ...)]  # a view also of a single element

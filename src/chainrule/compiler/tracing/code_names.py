@@ -14,7 +14,10 @@ COMPUTED_LOOKUPS = (getattr, hasattr, setattr, delattr, vars, dir)
 
 _LOOKUP_NAMES = frozenset(function.__name__ for function in COMPUTED_LOOKUPS)
 _ANY_ATTRIBUTE = frozenset(
-    ["__dict__", "__getattribute__", operator.attrgetter.__name__, operator.methodcaller.__name__]
+    [
+        *("__dict__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__"),
+        *(operator.attrgetter.__name__, operator.methodcaller.__name__),
+    ]
 )
 
 _GLOBAL_OPCODES = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")

@@ -39,6 +39,7 @@ from chainrule.compiler.tracing.locations import (
     is_standard_module,
 )
 from chainrule.compiler.tracing.object_kinds import (
+    LOCK_NAMES,
     has_state,
     is_cached_property,
     is_readable,
@@ -57,6 +58,7 @@ class Search(ObjectSearch):
         self._codes: dict[int, types.CodeType] = {}  # code that has run, and that within it
         self._missing: dict[int, tuple[Any, set[str]]] = {}  # namespaces, and names they lack
         self._imports: set[str] = set()
+        self._own_names: set[str] = set()  # in code that is not of the standard library
 
     def begin(self, function: Any, objects: Iterable[Any]) -> None:
         """Visit the function that is about to run, and its arguments."""
@@ -85,6 +87,8 @@ class Search(ObjectSearch):
         self._keep_codes(code)
         new = used.attributes - self._names
         self._names |= new
+        if not standard:
+            self._own_names |= used.attributes | used.globals
         if id(code) not in self._functions and not nested and not standard:
             self._identify(frame)
         for function in self._functions.get(id(code), ()):
@@ -131,7 +135,7 @@ class Search(ObjectSearch):
         if not all(is_internal_module(m) or is_standard_module(m) for m in imported):
             self.complete = False  # a call after the import finds its values
         self._visit_queue()
-        if self._reads_streams():
+        if self._reads_streams() or self._reads_states():
             self.complete = False
         if self.errors:
             raise self.errors[0]
@@ -144,6 +148,11 @@ class Search(ObjectSearch):
             for path, value in self._streams
             if not path.endswith(".stream")
         )
+
+    def _reads_states(self) -> bool:
+        """Whether some code may read the state of a lock, or that of a random generator."""
+        used = self._own_names | (self._names - LOCK_NAMES)  # Python's queues look at locks, too
+        return not self._state_names.isdisjoint(used)
 
     def codes(self) -> list[types.CodeType]:
         """Return the code objects that have run."""

@@ -102,7 +102,8 @@ def has_hidden_state(value: Any) -> bool:
     return holds and by_identity and not shows and not isinstance(value, _STATELESS)
 
 
-_STATELESS = (type(threading.Lock()), struct.Struct, types.CodeType)
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_STATELESS = (*LOCKS, struct.Struct, types.CodeType)
 
 
 def class_member(cls: type, name: str) -> Any:
@@ -180,14 +181,52 @@ def is_generator(x: Any) -> bool:
     """Whether an object is a random generator of NumPy or Python that has a state."""
     if type(x).__name__ == "SystemRandom":
         return False
-    classes = [
-        vars(sys.modules[n]).get(c) for n, c in _GENERATOR_CLASSES.items() if n in sys.modules
-    ]
+    classes = [vars(sys.modules[n]).get(c) for n, c in _GENERATOR_CLASSES if n in sys.modules]
     return hasattr(type(x), "bit_generator") or isinstance(x, tuple(filter(None, classes)))
 
 
-_GENERATOR_CLASSES = {"random": "Random", "numpy.random": "RandomState"}
+_GENERATOR_CLASSES = (
+    ("random", "Random"),
+    ("numpy.random", "RandomState"),
+    ("numpy.random", "BitGenerator"),
+)
 """Generator classes by module, for modules that are not imported only for this check."""
+
+
+def generator_state(generator: Any) -> Any:
+    """Return the state of a random generator of NumPy or Python."""
+    generator = getattr(generator, "bit_generator", generator)
+    if hasattr(generator, "state"):
+        return generator.state
+    read = getattr(generator, "get_state", None) or generator.getstate  # NumPy's or Python's
+    return read()
+
+
+LOCK_NAMES = frozenset(["acquire", "locked"])
+"""Names by which code reads the state of a lock."""
+
+_GENERATOR_NAMES = frozenset(
+    [
+        *("bit_generator", "get_state", "getstate", "jumped", "seed_seq", "spawn"),
+        *("__reduce_ex__", "dump", "dumps"),  # of copies and pickles
+    ]
+)
+"""Names by which code reads the state of a random generator."""
+
+
+def state_names(x: Any) -> frozenset[str]:
+    """Return the names by which code reads the state of a lock or generator."""
+    if isinstance(x, LOCKS):
+        return LOCK_NAMES
+    if is_generator(x):
+        return _GENERATOR_NAMES | {"state"} if hasattr(x, "state") else _GENERATOR_NAMES
+    return _GENERATOR_NAMES if isinstance(x, _seed_class()) else frozenset()
+
+
+def _seed_class() -> Any:
+    """Return NumPy's class of seeds, or () if its module is not imported."""
+    module: Any = sys.modules.get("numpy.random")
+    return module.SeedSequence if module else ()
 
 
 def module_generators(module: types.ModuleType, names: set[str]) -> list[Any]:

@@ -8,6 +8,7 @@ import functools
 import gc
 import inspect
 import io
+import pickle
 import sys
 import types
 import weakref
@@ -53,6 +54,7 @@ from chainrule.compiler.tracing.object_kinds import (
     is_plain_access,
     module_generators,
     public_methods,
+    state_names,
     wrapped,
 )
 from chainrule.compiler.tracing.varying_numbers import VaryingNumber
@@ -60,6 +62,9 @@ from chainrule.errors import CompileError
 
 _MAX_FOUND = 20_000
 """Number of recorded values from which a function is refused, since each call compares them."""
+
+_WHOLE_READS = (*COMPUTED_LOOKUPS, pickle.dump, pickle.dumps)
+"""Functions of C that read attributes of any name."""
 
 _MAX_PATH = 160
 """Length, in characters, of a path after which a new one begins at an object on it."""
@@ -100,6 +105,7 @@ class ObjectSearch(ContainerSearch):
         self._named: set[int] = set()  # ids of modules that code imports or looks up by name
         self._caches: list[Any] = []
         self._streams: list[tuple[str, Any]] = []
+        self._state_names: set[str] = set()  # by which code reads what no guard compares
 
     @abstractmethod
     def _register(self, function: types.FunctionType) -> None:
@@ -156,6 +162,7 @@ class ObjectSearch(ContainerSearch):
         elif is_generator(value):
             self._record(scope, path, value)
             self._note(value)
+            self._state_names |= state_names(value)
         elif isinstance(value, BY_IDENTITY):
             self._by_identity(scope, path, value)
         elif isinstance(value, type):
@@ -163,6 +170,8 @@ class ObjectSearch(ContainerSearch):
                 self._record(scope, path, value)
             if value.__module__ == "decimal":
                 self._decimal_context()
+            if issubclass(value, pickle.Pickler):
+                self._look_everywhere()
             if isinstance(value, ABCMeta):
                 self._record(abc, ".get_cache_token()", abc.get_cache_token(), True)
             self._open_class(value)
@@ -174,6 +183,8 @@ class ObjectSearch(ContainerSearch):
                 self._record(scope, path, value)
             self._visit_module(value)
         elif isinstance(value, types.MethodType):
+            if value.__name__ in state_names(value.__self__):
+                self.complete = False
             self.add(scope, f"{path}.__self__", value.__self__)
             self.add(scope, f"{path}.__func__", value.__func__)
         elif id(value) in self._kept:  # reached before by another path: check the identity
@@ -228,7 +239,7 @@ class ObjectSearch(ContainerSearch):
             if value.dtype.hasobject:
                 for i, part in enumerate(value.flat):
                     self.add(value, f".item({i})", part)
-        elif any(value is lookup for lookup in COMPUTED_LOOKUPS):
+        elif any(value is lookup for lookup in _WHOLE_READS):
             self._look_everywhere()
         elif isinstance(value, types.BuiltinFunctionType):
             owner = value.__self__
@@ -244,6 +255,7 @@ class ObjectSearch(ContainerSearch):
     def _object(self, scope: Any, path: str, value: Any) -> None:
         if path:
             self._record(scope, path, value)
+        self._state_names |= state_names(value)
         inner = wrapped(value)
         if inner is not None:
             self.add(scope, f"{path}.__wrapped__", inner)

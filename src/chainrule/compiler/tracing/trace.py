@@ -35,7 +35,7 @@ from chainrule.compiler.tracing.names import (
     assigned_name,
     cell_names,
 )
-from chainrule.compiler.tracing.object_kinds import is_generator
+from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
@@ -129,6 +129,7 @@ class Trace:
         self.origin: object = object()  # also of the traces within it
         self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
+        self.outside_nodes: list[ErrorNode] = []  # of captured tensors that have a history
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays that are inputs
         self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
@@ -291,8 +292,11 @@ class Trace:
     def finish(self, result: Any) -> None:
         """Bring values and nodes that outlive the function up to date, while ops can be recorded.
 
-        Returned tensors stop being views, so that they don't keep their bases alive.
+        Returned tensors stop being views, so that they don't keep their bases alive. The call's own
+        node leads on to the graphs outside.
         """
+        for node in self.outside_nodes:
+            node.edges = ()
         leaves = [leaf for _, leaf in pytree.leaves(result)]
         tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         tensors += [_grad.__get__(self.proxy(tensor)) for tensor in tensors]
@@ -320,11 +324,13 @@ class Trace:
         node = switched_to(None, current_node, tensor)
         if node is None or type(node) is AccumulateGrad:
             return node
-        return ErrorNode(
+        found = ErrorNode(
             "the graph of a tensor that was made outside a compiled function can't be walked "
             "inside: detach() it, make it inside, or call backward() outside",
-            (),
+            (node,),
         )
+        self.outside_nodes.append(found)
+        return found
 
     def constant(self, array: Any) -> Value:
         """Return the value of a constant array."""
@@ -519,10 +525,7 @@ class GeneratorStates:
 
 
 def _state(generator: Any) -> bytes:
-    if hasattr(generator, "bit_generator"):
-        return pickle.dumps(generator.bit_generator.state)
-    state = getattr(generator, "get_state", None) or generator.getstate  # NumPy's or Python's
-    return pickle.dumps(state())
+    return pickle.dumps(generator_state(generator))
 
 
 def _name(generator: Any) -> str:

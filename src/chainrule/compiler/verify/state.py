@@ -295,8 +295,8 @@ def _is_same(now: Any, before: Any) -> bool:
 
 def _generator_access(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     """Return the functions that read and set the state of a generator."""
-    if hasattr(generator, "bit_generator"):
-        bits = generator.bit_generator
+    bits = getattr(generator, "bit_generator", generator)
+    if hasattr(bits, "state"):
         return lambda: bits.state, lambda old: setattr(bits, "state", old)
     if hasattr(generator, "get_state"):
         return generator.get_state, generator.set_state
