@@ -51,21 +51,15 @@ SLOTS: dict[str, Any] = {
 _read_array = SLOTS["_array"].__get__
 
 
-def _is_own(tensor: Any, interceptor: Interceptor) -> bool:
-    """Return whether the slots of a tensor are those that an interceptor would redirect to."""
-    if interceptor.own is None:
-        return False
-    try:
-        return _read_array(tensor).__class__ is interceptor.own
-    except AttributeError:  # under construction
-        return True
-
-
 class _InterceptedSlot:
-    """A slot that is redirected to the interceptor, if there is one in this thread."""
+    """A slot that is redirected to the interceptor, if there is one in this thread.
+
+    A trace reads several for each operation: so the question whether a tensor's slots are those
+    that it would be redirected to stands in both methods, since a call takes as long as the rest.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.is_array = name, name == "_array"
         self.slot = SLOTS[name]
         self.read, self.write = self.slot.__get__, self.slot.__set__
 
@@ -73,14 +67,28 @@ class _InterceptedSlot:
         if tensor is None:
             return self
         interceptor = _current()
-        if interceptor is not None and not _is_own(tensor, interceptor):
-            tensor = interceptor.proxy(tensor)
+        if interceptor is not None:
+            own = interceptor.own
+            try:
+                redirected = own is None or _read_array(tensor).__class__ is not own
+            except AttributeError:  # under construction
+                redirected = False
+            if redirected:
+                tensor = interceptor.proxy(tensor)
         return self.read(tensor)
 
     def __set__(self, tensor: Any, value: Any) -> None:
         interceptor = _current()
-        if interceptor is not None and (self.name == "_array" or not _is_own(tensor, interceptor)):
-            tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
+        if interceptor is not None:
+            own = interceptor.own
+            try:
+                redirected = (
+                    own is None or self.is_array or _read_array(tensor).__class__ is not own
+                )
+            except AttributeError:  # under construction
+                redirected = False
+            if redirected:
+                tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
         self.write(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -173,7 +174,9 @@ def apply(
             if unwatched is not None:
                 return unwatched(apply, primitive, operands, settings)
             break
-    if kernel is None or xp is not numpy_xp:
+    if xp is not numpy_xp:
+        kernel = functools.partial(xp.run_forward, primitive, forward_of(primitive, xp))
+    elif kernel is None:
         kernel = forward_of(primitive, xp)
     try:
         out = kernel(*arrays, **settings)

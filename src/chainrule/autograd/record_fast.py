@@ -333,7 +333,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                     x = xp.number(x, y)
                 elif b is None:
                     y = xp.number(y, x)
-                out = forward_of(primitive, xp)(x, y)
+                out = xp.run_forward(primitive, forward_of(primitive, xp), x, y)
         except Exception as error:
             fail(error, primitive, (x, y))
         if out.__class__ is not ndarray:

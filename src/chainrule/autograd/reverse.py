@@ -169,7 +169,9 @@ class BackwardPass:
             total += g
             return total
         sums.add(key)
-        return total + g
+        if self.xp is not None or total.__class__ is ndarray:
+            return total + g
+        return namespace(total).plus(total, g)
 
     def walk(self) -> None:
         """Run the pending nodes, from the last recorded to the first.

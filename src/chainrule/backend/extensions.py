@@ -43,6 +43,16 @@ class NamespaceDefaults:
         """
         return None
 
+    def run_forward(
+        self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any
+    ) -> Any:
+        """Return the result of a primitive, by its forward function for this namespace."""
+        return forward(*arrays, **settings)
+
+    def plus(self, x: Array, y: Array) -> Array:
+        """Return the sum of two cotangents."""
+        return x + y
+
     def run_vjp(self, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
         """Return the cotangents of the inputs, by the rules of a plan of `primitives`."""
         return plan.vjp(self, g, saved, settings)

@@ -137,6 +137,24 @@ def test_a_longer_program_has_a_longer_table_and_hardly_more_kernels(
 
 
 @needs_llvm
+@pytest.mark.parametrize(("count", "table"), [(60, False), (450, True)])
+def test_many_loops_in_one_function_are_a_table(count: int, table: bool) -> None:
+    draw = random.Random(0)
+    order = [(draw.randrange(3), draw.choice([0.4, 0.5])) for _ in range(count)]
+
+    def products(x: cr.Tensor) -> cr.Tensor:
+        found = [x, x.T, x + x.T]
+        for at, scale in order:
+            found.append(scale * (found[-1 - at] @ x + found[-1]))
+        return found[-1]
+
+    x, _ = cr.linalg.qr(cr.tensor(np.random.default_rng(0).standard_normal((3, 3))))
+    compiled = cr.compile(products, strict=True)
+    np.testing.assert_allclose(compiled(x), products(x), rtol=1e-9)
+    assert is_table(compiled) is table
+
+
+@needs_llvm
 def test_functions_between_calls_of_numpy_share_kernels(always_tables: None) -> None:
     def loss(x: Any, a: Any) -> Any:
         for k in range(40):

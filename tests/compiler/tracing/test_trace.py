@@ -1157,3 +1157,18 @@ def test_rules_may_take_views_of_numpy_arrays() -> None:
 
     x = cr.ones(3, 2, dtype=cr.float64)
     np.testing.assert_array_equal(cr.compile(transposed)(x), np.arange(6.0).reshape(2, 3).T)
+
+
+def test_operations_that_repeat_are_those_of_results_before_they_were_written_to() -> None:
+    def repeated(x: cr.Tensor) -> list[cr.Tensor]:
+        first = x * 2.0
+        first[0] = 7.0
+        second = x * 2.0
+        second[1:].mul_(3.0)
+        third, view = x * 2.0, second[1:]
+        view.add_(1.0)
+        return [first, second, third, second[1:], x * x, x * third, third * third]
+
+    x = cr.tensor([1.0, 2.0, 3.0])
+    for found, expected in zip(cr.compile(repeated)(x), repeated(x), strict=True):
+        assert found.tolist() == expected.tolist()

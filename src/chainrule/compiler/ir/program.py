@@ -62,7 +62,9 @@ class Value:
 class Op:
     """One call: the function's name, its arguments (operands and settings), its results."""
 
-    __slots__ = ("args", "regions", "function", "kwargs", "location", "operands", "outs")
+    __slots__ = (
+        "args", "function", "kwargs", "location", "operands", "outs", "regions", "structure"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Op:
         self.location = location
         self.regions = regions
         self.operands: tuple[Value, ...] | None = None  # the values in the arguments, once known
+        self.structure: list[Any] | None = None  # shared by ops of one kind, for their key
 
     @property
     def out(self) -> Value:
@@ -96,10 +99,10 @@ class Op:
             if self.kwargs:
                 _collect(tuple(self.kwargs.values()), found)
             self.operands = tuple(found)
-        found = list(self.operands)
+        operands = [*self.operands]
         for region in self.regions:
-            found += region.free_values()
-        return found
+            operands += region.free_values()
+        return operands
 
     def substitute(self, change: Callable[[Value], Any]) -> Op:
         """Return the op with `change(value)` in place of each input."""

@@ -44,6 +44,8 @@ def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
 
     Ops with equal keys do the same to other leaves. Ops with regions have unique keys.
     """
+    if op.structure:  # of an op without an index
+        return op.structure[0], op.inputs
     leaves: list[Leaf] = []
     if op.regions:
         return object(), leaves
@@ -65,6 +67,8 @@ def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
         hash(key)
     except TypeError:
         return object(), leaves
+    if op.structure is not None and index is None and "key" not in op.kwargs:
+        op.structure.append(key)
     return key, leaves
 
 
@@ -495,8 +499,7 @@ def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Val
 
 def _is_larger(column: Sequence[Leaf], value: Value) -> bool:
     """Whether stacking these values takes more memory than stacking views of them."""
-    first = column[0]
-    return isinstance(first, Value) and first.size > value.size and len(set(column)) > 1
+    return isinstance(column[0], Value) and column[0].size > value.size and len(set(column)) > 1
 
 
 def _slice_index(op: Op | None) -> tuple[Value | None, int]:

@@ -18,7 +18,7 @@ from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing import repeated_rules
+from chainrule.compiler.tracing import repeated_calls
 from chainrule.compiler.tracing.execution import is_reporting, unreported
 from chainrule.compiler.tracing.symbol import (
     TRACING,
@@ -191,8 +191,21 @@ class SymbolNamespace(NamespaceDefaults):
     def unwatched(self) -> Callable[..., Any] | None:
         return unreported if is_reporting() else None
 
+    def run_forward(
+        self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any
+    ) -> Any:
+        return repeated_calls.run_forward(primitive, forward, arrays, settings)
+
+    def plus(self, x: Any, y: Any) -> Any:
+        if y.__class__ is not Symbol:
+            return x + y
+        return unreported(repeated_calls.run_forward, elementwise.add, self.add, (x, y), {})
+
+    def number(self, x: Any, like: Any) -> Any:
+        return repeated_calls.number(x) if like.__class__ is Symbol else x
+
     def run_vjp(self, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
-        return unreported(repeated_rules.run_vjp, self, plan, g, saved, settings)
+        return unreported(repeated_calls.run_vjp, self, plan, g, saved, settings)
 
     def __getattr__(self, name: str) -> Any:
         if name in _KEYED:

@@ -147,7 +147,7 @@ class Trace:
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._hinted: tuple[Any, list[Value]] = (None, [])
         self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
-        self.rules: dict[Any, Any] = {}  # those that ran, see `repeated_rules`
+        self.calls: dict[Any, Any] = {}  # what has run, see `repeated_calls`
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
