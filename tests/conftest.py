@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from helpers.parameters import mark_sampled
 from helpers.same_without_peers import Notes, leave_out
 
 # pytest-xdist runs one worker for each core. If each of them also started BLAS threads for each
@@ -48,13 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
         from cupy_stand_in.session import stand_in_for_session  # imports chainrule
 
         config.add_cleanup(stand_in_for_session().close)
+        config.pluginmanager.register(OnTheStandIn())
         if config.args_source is config.ArgsSource.TESTPATHS:
             config.args = [str(config.rootpath / path) for path in SELECTED]
     if NOTED:
         config.pluginmanager.register(Notes(pathlib.Path(NOTED)))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_sampled(items)
     if config.getoption("--backend") == "cuda":
         from cupy_stand_in.selection import is_left_out
 
@@ -75,22 +79,25 @@ def pytest_collection_finish() -> None:
 os.environ.setdefault("CHAINRULE_VERIFY", "1000000")
 
 
-@pytest.fixture(autouse=True)
-def _on_the_backend(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """Run each test on the device that the option `--backend` says."""
-    if request.config.getoption("--backend") == "cpu":
-        yield
-        return
-    from cupy_stand_in.session import on_device  # imports chainrule
+class OnTheStandIn:
+    """A plugin that runs each test on the device: registered for the option `--backend cuda`."""
 
-    with on_device(monkeypatch):
-        yield
+    @pytest.fixture(autouse=True)
+    def _on_the_backend(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        from cupy_stand_in.session import on_device  # imports chainrule
+
+        with on_device(monkeypatch):
+            yield
 
 
-@pytest.fixture(autouse=True)
-def verified_unless_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+# Hooks, since a fixture for each of the many short tests would take as long as the test.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Switch verification of compiled calls off for tests with the marker `no_verify(reason)`."""
-    if request.node.get_closest_marker("no_verify") is not None:
-        monkeypatch.setenv("CHAINRULE_VERIFY", "off")
+    if item.get_closest_marker("no_verify") is None:
+        return (yield)
+    before, os.environ["CHAINRULE_VERIFY"] = os.environ["CHAINRULE_VERIFY"], "off"
+    try:
+        return (yield)
+    finally:
+        os.environ["CHAINRULE_VERIFY"] = before

@@ -25,6 +25,7 @@ def check_pictures(folder: Path) -> None:
         assert ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.thorough
 def test_python_m_chainrule(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")

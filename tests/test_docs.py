@@ -113,6 +113,7 @@ def design_tool() -> Any:
     return load_tool("design_page")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["design_page", "readme_page"])
 def test_a_written_page_is_current(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = load_tool(name).main(["--check"])

@@ -31,6 +31,7 @@ DISTRIBUTIONS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_continuous_distributions(name, function):
@@ -76,6 +77,7 @@ def symmetric(a):
     return (a + a.T) / 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ["pdf", "logpdf"])
 @pytest.mark.parametrize(
     ("x", "mean", "cov"),

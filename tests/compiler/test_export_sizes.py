@@ -204,6 +204,7 @@ def calls(shapes: tuple[tuple[int, ...], ...]) -> list[list[tuple[int, ...]]]:
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("given", CASES, ids=[f.__name__ for f, _, _ in CASES])
 def test_results_are_the_functions_or_the_call_is_refused(given: Case, tmp_path: Any) -> None:
     function, shapes, varies = given
@@ -497,6 +498,7 @@ STEPS: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_at_random_sizes(seed: int, tmp_path: Any) -> None:
     rng = np.random.default_rng(seed)

@@ -102,6 +102,7 @@ def _marked(title: str) -> Any:
     return pytest.param(title, marks=[unknown] * ("empty" in title))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("title", [*map(_marked, sorted(FUNCTIONS.keys() - ELSEWHERE.keys()))])
 def test_functions(title: str) -> None:
     calls = calls_of(title)

@@ -225,6 +225,7 @@ def outcome(case: Case, way: Any, backend: str | None) -> list[Any]:
         cr.set_default_dtype(before)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CASES)

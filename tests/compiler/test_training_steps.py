@@ -81,6 +81,7 @@ def compare(eager: Training, compiled: Training, rtol: float) -> None:
             )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", OPTIMISERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("set_to_none", [True, False])

@@ -50,6 +50,7 @@ def values(model: Any) -> list[Any]:
 # --- the same as in one process, and on several ---------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("micro_batches", [1, 2, 4, 8])
 def test_steps_are_those_of_a_loop_to_the_bit(processes: Any, micro_batches: int) -> None:
     model = network()

@@ -351,6 +351,7 @@ def deadly(folder: Path) -> Any:
     return kills
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_changes_no_bit(
     client: Any, processes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

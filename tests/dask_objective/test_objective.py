@@ -267,6 +267,7 @@ def test_derivatives_without_history_are_refused_where_one_is_expected(client: A
     np.testing.assert_allclose(gradient, WANTED[1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["L-BFGS-B", "trust-ncg", "trust-exact"])
 def test_problems_are_minimised(client: Any, method: str) -> None:
     minimize = pytest.importorskip("scipy") and cr.scipy.optimize.minimize

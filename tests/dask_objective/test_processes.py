@@ -111,6 +111,7 @@ def test_what_a_lost_worker_kept_is_loaded_again(processes: Any, wanted: Any) ->
     assert first[0] == value
 
 
+@pytest.mark.thorough
 def test_a_partition_that_ends_every_worker_is_named(processes: Any) -> None:
     def ending() -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -141,6 +142,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
     (tmp_path / "program.py").write_text(INTERRUPTED)

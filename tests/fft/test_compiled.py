@@ -41,6 +41,7 @@ def with_gradient(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return job
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("norm", NORMS)

@@ -15,6 +15,7 @@ from helpers.random_programs.functions import Function
 pytestmark = pytest.mark.no_verify("the fuzzer compares with the eager function itself")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_all_ways_agree(seed: int) -> None:
     text = failure_of(seed, native=False)

@@ -26,3 +26,16 @@ def one_dtype_in_turn(groups: dict[str, Any]) -> list[Any]:
         pytest.param(cases, id=name) if name in kept else thorough(cases, id=name)
         for name, cases in groups.items()
     ]
+
+
+def mark_sampled(items: list[pytest.Item]) -> None:
+    """Mark as thorough all but every n-th case of the tests with the marker `sampled(n)`."""
+    counts: dict[str, int] = {}
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        number = counts[function] = counts.get(function, -1) + 1
+        if number % marker.args[0]:
+            item.add_marker(pytest.mark.thorough)

@@ -1,9 +1,9 @@
 """Tests that do the same without LLVM, PyTorch and JAX as with them: CI runs them once.
 
-CI runs the suite without the peers, and then with them. In the first run, `note` writes down the
-tests that passed and neither ran a compiled function, nor asked for a peer, nor started a process
-that might. In the second one, `leave_out` deselects them, unless their source names a peer, or
-something in their file that does.
+CI runs the suite without the peers, and then with them. In the first run, `Notes` writes down the
+tests that passed and neither ran a compiled function that LLVM might compile, nor asked for a peer,
+nor started a process that might. In the second one, `leave_out` deselects them, unless their source
+names a peer, or something in their file that does.
 """
 
 from __future__ import annotations
@@ -32,24 +32,39 @@ class Notes:
     def pytest_configure(self, config: pytest.Config) -> None:
         from chainrule.autograd.location import INTERNAL
         from chainrule.compiler.api import Compiled
+        from chainrule.compiler.native import jit
 
         INTERNAL[__file__] = True  # no error tells the lines of `watched`
 
         worker = getattr(config, "workerinput", {}).get("workerid", "alone")
         self._file = (self._folder / f"{worker}.txt").open("w", encoding="utf-8")
         sys.addaudithook(self._heard)
+        for name in ("is_installed", "is_usable", "llvm"):
+            setattr(jit, name, self._watched(getattr(jit, name)))
+        self._jit, self._unpatched = jit, jit.is_installed
         for name in ("__call__", "built_for"):
-            setattr(Compiled, name, self._watched(getattr(Compiled, name)))
+            setattr(Compiled, name, self._watched(getattr(Compiled, name), self._may_use_llvm))
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
         if event in PROCESSES or (event == "import" and args[0].partition(".")[0] in PEERS):
             self._depends = True
 
-    def _watched(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            self._depends = True
-            return method(*args, **kwargs)
+    def _may_use_llvm(self, compiled: Any) -> bool:
+        """Whether LLVM compiles a function where it is installed: some tests say that it is not.
 
+        Others say that it is, and run its source in Python.
+        """
+        return compiled.backend != "numpy" and self._jit.is_installed is self._unpatched
+
+    def _watched(
+        self, function: Callable[..., Any], depends: Callable[[Any], bool] = lambda _: True
+    ) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self._depends = self._depends or depends(args[0] if args else None)
+            return function(*args, **kwargs)
+
+        if hasattr(function, "cache_clear"):
+            watched.cache_clear = function.cache_clear  # type: ignore[attr-defined]
         return watched
 
     @pytest.hookimpl(wrapper=True)

@@ -110,6 +110,7 @@ class Program:
         return derivative
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("seed", range(150))
 def test_every_choice_of_modes_agrees(seed: int) -> None:
     program = Program(seed)

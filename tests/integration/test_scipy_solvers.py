@@ -67,6 +67,7 @@ METHODS = ["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", *WITH_HESSIAN]
 OPTIONS: dict[str, Any] = {"TNC": {"maxfun": 2000}}
 
 
+@pytest.mark.sampled(5)
 @functions
 @plain_and_compiled
 @pytest.mark.parametrize("method", METHODS)
@@ -85,6 +86,7 @@ def test_minimize_without_a_gradient(method: str, f: Any) -> None:
     reached(optimize.minimize(f, X0, method=method))
 
 
+@pytest.mark.sampled(5)
 @plain_and_compiled
 @pytest.mark.parametrize("method", METHODS)
 def test_minimize_with_value_and_gradient_of_one_function(method: str, made: Any) -> None:
@@ -94,6 +96,7 @@ def test_minimize_with_value_and_gradient_of_one_function(method: str, made: Any
     reached(optimize.minimize(both, X0, jac=True, hess=hess, method=method, options=options))
 
 
+@pytest.mark.sampled(3)
 @plain_and_compiled
 @pytest.mark.parametrize("method", ["Newton-CG", "trust-constr", "trust-ncg", "trust-krylov"])
 def test_minimize_with_hessian_vector_products(method: str, made: Any) -> None:

@@ -58,6 +58,7 @@ def test_values_are_numpys(call):
         np.testing.assert_array_equal(array, copy)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("call", CASES)
 def test_gradients_are_those_of_differences(call):
     inputs = [cr.tensor(array, requires_grad=True) for array in arguments(call)]

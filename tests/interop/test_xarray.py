@@ -42,6 +42,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_labelled_operations_keep_the_gradient(call: Callable[[Any], Any]) -> None:
     values = np.array([[0.3, 1.7, 2.6], [3.9, 4.1, 5.2]])

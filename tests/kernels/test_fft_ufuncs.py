@@ -33,6 +33,7 @@ def parallel(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fft_ufuncs.threads, "get_num_threads", lambda: 3)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.usefixtures("parallel")
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("axis", [0, 1, -1, 2])
@@ -49,6 +50,7 @@ def test_along_one_axis(name: str, char: str, axis: int, norm: str | None) -> No
             np.testing.assert_array_equal(out, found)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.usefixtures("parallel")
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("axes", [(0,), (0, 1), (2, 0), (-1, 1, 0)], ids=str)

@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, Callable[..., cr.Tensor]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(701, 503), (3, 131_073), (262_147, 2)])
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -53,6 +53,7 @@ def inputs(*shape: int) -> cr.Tensor:
 # --- layers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("each", CASES, ids=str)
 def test_gradients_of_layers_are_those_of_differences(each: Case) -> None:
     layer = getattr(nn, each.layer)(*each.args, **each.kwargs).double().train(each.train)

@@ -154,6 +154,7 @@ def without_history(result: Any) -> Any:
     return cr.tree.map(lambda x: x.numpy() if isinstance(x, cr.Tensor) else x, result)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("np", [numpy, cr.numpy], ids=["numpy", "chainrule.numpy"])
 def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any) -> None:

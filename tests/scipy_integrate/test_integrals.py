@@ -152,6 +152,7 @@ INTEGRALS: dict[str, tuple[Integral, float, float, float]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", INTEGRALS)
 def test_derivatives_of_integrals(name: str) -> None:
     integral, at, first, second = INTEGRALS[name]

@@ -57,6 +57,10 @@ def test_both_modes_agree_with_differences(cases: list[Case]) -> None:
 @each(DOUBLE, all_rows=True)
 def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_pairing, cases)
+
+
+@each(DOUBLE)
+def test_each_input_alone(cases: list[Case]) -> None:
     demand(checks.check_each_input_alone, [case for case in cases if len(case.arrays()) > 1])
 
 

@@ -72,6 +72,7 @@ SETS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @labels(SETS)
 def test_distances_of_all_pairs(name: str, settings: dict[str, Any]) -> None:
     distance = cr.scipy.spatial.distance

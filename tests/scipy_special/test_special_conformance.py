@@ -50,6 +50,7 @@ def test_both_modes_agree_with_differences(cases: list[Case]) -> None:
     demand(checks.check_jvp, cases)
 
 
+@pytest.mark.sampled(4)
 @each(DOUBLE)
 def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_pairing, cases)
@@ -57,22 +58,26 @@ def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_unused_outputs, [c for c in cases if TABLE[c.row.primitive].multiple])
 
 
+@pytest.mark.sampled(4)
 @each(DOUBLE)
 def test_second_order_is_the_same_in_three_modes(cases: list[Case]) -> None:
     demand(checks.check_second_order, cases)
 
 
+@pytest.mark.sampled(4)
 @each(("float32",), smooth=True)
 def test_single_precision_is_double_precision_rounded(cases: list[Case]) -> None:
     demand(checks.check_single_precision, cases)
 
 
+@pytest.mark.sampled(8)
 @each((*DOUBLE, "float32"))
 def test_dtypes_and_inputs_are_kept(cases: list[Case]) -> None:
     demand(checks.check_dtypes, cases)
     demand(checks.check_untouched, cases)
 
 
+@pytest.mark.sampled(8)
 @each(("float64",))
 def test_memory_layout_makes_no_difference(cases: list[Case]) -> None:
     demand(checks.check_contiguity, cases[:1])

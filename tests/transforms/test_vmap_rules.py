@@ -123,16 +123,19 @@ def check_compiled(case: Case) -> None:
 DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("start", range(20))
 def test_vmaps_nest(start: int) -> None:
     demand(check_nested, DOUBLE[start::40])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("start", range(20))
 def test_vmaps_can_be_compiled(start: int) -> None:
     demand(check_compiled, DOUBLE[start + 20 :: 100])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_a_vmap_gives_the_results_of_each_example(cases: list[Case]) -> None:
     demand(check_lanes, cases)

@@ -141,6 +141,7 @@ def scans() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield "views", lambda: cr.scan(lambda c, x: ((c.T @ W).T, c.diagonal() * x), W, XS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", [f for _, f in scans()], ids=[name for name, _ in scans()])
 def test_scan(function: Callable[..., Any]) -> None:
     beside_eager(function)
@@ -195,6 +196,7 @@ def conds() -> Iterator[tuple[str, Callable[..., Any]]]:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", [f for _, f in conds()], ids=[name for name, _ in conds()])
 @pytest.mark.parametrize("sign", [1.5, -1.0])
 def test_cond(function: Callable[..., Any], sign: float) -> None:
@@ -296,6 +298,7 @@ def reverse(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return derivative
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("modes", list(itertools.product((forward, reverse), repeat=3)))
 def test_derivatives_of_a_scan_nest_to_the_third_order(modes: Any) -> None:
     def chain(x: Any) -> Any:
@@ -524,6 +527,7 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.no_verify("0 · ∞ is nan, where eagerly there is no gradient at all")
 @pytest.mark.parametrize("name", STEEP)
 @pytest.mark.parametrize("reverse", [False, True])

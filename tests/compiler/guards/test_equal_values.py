@@ -63,6 +63,7 @@ def kept(function: Any) -> int:
     return len(function.signatures)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("container", [name for name in CONTAINERS if name[:4] != "keys"])
 @pytest.mark.parametrize(("first", "second"), ALIKE, ids=repr)
 def test_a_value_found_by_name(first: Any, second: Any, container: str) -> None:

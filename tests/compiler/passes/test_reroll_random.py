@@ -74,6 +74,7 @@ def results(function: Callable[[], list[Any]]) -> tuple[list[Any], str]:
     return [out.numpy(force=True) for out in (*outs, *grads)], compiled.source
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", range(16))
 def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

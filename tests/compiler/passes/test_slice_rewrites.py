@@ -63,6 +63,7 @@ def random_writes(seed: int) -> Callable[[Any, Any], Any]:
     return function
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_reads_and_writes(seed: int) -> None:
     function = random_writes(seed)

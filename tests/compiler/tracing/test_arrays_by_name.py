@@ -40,6 +40,7 @@ STEPS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("count", [31, 32, 390])
 def test_steps_that_take_views_are_rolled_up(name: str, count: int) -> None:

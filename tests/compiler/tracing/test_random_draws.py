@@ -76,6 +76,7 @@ def results(function: Callable[..., Any], x: cr.Tensor) -> list[Any]:
     return [t.detach().numpy().copy() for t in (*found, *grad)]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("source", ["default", "given"])
 def test_draws_are_those_of_the_eager_function(name: str, source: str) -> None:
