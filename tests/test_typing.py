@@ -178,6 +178,7 @@ def complete() -> Callable[[str], set[str]]:
     return run
 
 
+@pytest.mark.thorough
 def test_editors_complete_public_names(complete: Callable[[str], set[str]]) -> None:
     assert set(cr.__all__) | set(cr._LATER) <= complete("cr")
     for namespace in NAMESPACES:

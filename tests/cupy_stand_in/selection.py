@@ -24,7 +24,7 @@ LEFT_OUT: dict[str, str] = {
     **{
         f"{test}[{name}": _REFUSED
         for test in ("test_value_is_numpys", "test_both_modes_agree")
-        for name in ("bessel_", "erfi-", "dawsn-", "gammainc_moment-", "betainc_moment-")
+        for name in ("bessel_", "erfi]", "dawsn]", "gammainc_moment]", "betainc_moment]")
     },
     "test_both_modes_agree[gammainc": _REFUSED,  # by their parameters
     "test_both_modes_agree[betainc": _REFUSED,

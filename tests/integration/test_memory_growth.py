@@ -232,6 +232,7 @@ def of_shapes(x: cr.Tensor) -> None:
     y[0:1] = cr.ones(3, 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mistake", [freed, overwritten, of_a_leaf, of_shapes])
 def test_errors_that_are_caught(mistake):
     x = leaf([1.0, 2.0])

@@ -55,7 +55,7 @@ STEPS = [case for row in CONSTANTS for case in cases_of(row) if is_standard(case
 def each(cases: list[Case]) -> Any:
     groups: dict[str, list[Case]] = {}
     for case in cases:
-        groups.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+        groups.setdefault(case.row.primitive, []).append(case)
     return pytest.mark.parametrize("cases", groups.values(), ids=groups)
 
 
@@ -76,16 +76,19 @@ def any_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chainrule.kernels.matrices._PHASE_TOLERANCE", np.inf)
 
 
+@pytest.mark.sampled(5)
 @each([*CASES, *STEPS])
 def test_forwards_need_nothing_but_the_array_api(cases: list[Case]) -> None:
     demand(check_forward, cases)
 
 
+@pytest.mark.sampled(5)
 @each(CASES)
 def test_reverse_rules_need_nothing_but_the_array_api(cases: list[Case]) -> None:
     demand(check_vjp, cases)
 
 
+@pytest.mark.sampled(5)
 @each(CASES)
 def test_forward_rules_need_nothing_but_the_array_api(cases: list[Case]) -> None:
     demand(check_jvp, cases)

@@ -32,6 +32,7 @@ def differences(f: Any, p: Any, step: float = 1e-4) -> Any:
 POINT = np.array([1.2, -0.3, 1.5, 0.4, 0.1, 2.0])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_derivatives_by_all_that_the_end_depends_on(method: str) -> None:
     def end(p: Any, solve: Any = solve_ivp) -> Any:
@@ -125,6 +126,7 @@ STIFF_JACOBIANS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("jacobian", STIFF_JACOBIANS.values(), ids=STIFF_JACOBIANS)
 @pytest.mark.parametrize("method", ["Radau", "BDF"])
 def test_a_stiff_problem(method: str, jacobian: Any) -> None:

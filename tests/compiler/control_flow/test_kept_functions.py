@@ -72,6 +72,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_variables_with_new_values(function: Callable[[Any], Any]) -> None:
     w = cr.tensor(W)

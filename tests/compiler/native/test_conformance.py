@@ -36,6 +36,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_emit_whole", lambda program: None)
@@ -43,6 +44,7 @@ def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPat
     demand(checks.check_compiled, cases, "native")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_small_programs_agree_with_eager(cases: list[Case]) -> None:
     with np.errstate(all="ignore"):  # machine code does not report floating-point errors
