@@ -191,6 +191,20 @@ def test_a_gradient_that_two_tensors_share_is_not_written_to() -> None:
     np.testing.assert_array_equal(y.grad.numpy(), [8.0, 8.0, 3.0, 3.0])
 
 
+def test_the_derivative_by_the_cotangent_of_a_write() -> None:
+    """Its pass goes through writes that the recorded rule has made, at slices."""
+    x = cr.tensor(np.arange(9.0).reshape(3, 3) + 1j, requires_grad=True)
+    value = cr.tensor(np.array([[1j, 2.0]]), requires_grad=True)
+    y = x * 1.0
+    y[:2][:1, :2] = value
+    g = cr.tensor(np.ones((3, 3)) + 2j, requires_grad=True)
+    first = cr.autograd.grad([y], [x, value], [g], create_graph=True)
+    u, v = np.arange(9.0).reshape(3, 3) - 1j, np.array([[5.0 + 1j, 7j]])
+    (found,) = cr.autograd.grad(first, [g], [cr.tensor(u), cr.tensor(v)])
+    u[:1, :2] = v
+    np.testing.assert_array_equal(found.numpy(), u)
+
+
 def test_the_rules_are_those_that_read_and_write_parts() -> None:
     reads = [indexing.getitem, indexing.select, indexing.index]
     assert [each.part for each in (*reads, indexing.assign)] == ["read"] * 3 + ["write"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.node import NodeOutput
-from chainrule.backend import namespace, ndarray, numpy_xp
+from chainrule.backend import is_basic_index, namespace, ndarray, numpy_xp
 
 if TYPE_CHECKING:
     from chainrule.autograd.primitive_node import PrimitiveNode
@@ -68,8 +68,8 @@ def _taken(node: PrimitiveNode, g: Array) -> tuple[Array, Array | None] | None:
     for primitive, settings in path:
         if primitive.part != "read" or key is not None:
             return None
-        if primitive.view:
-            part = part[settings["key"]]
+        if is_basic_index(settings["key"]):
+            part = part[settings["key"]]  # a view
         else:
             key = settings["key"]
     if part is not g and part.base is not g:
