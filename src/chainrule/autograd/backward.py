@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from chainrule.autograd.error_messages import mend_of_other, mismatch_text
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import assigned_at
 from chainrule.autograd.modes import (
     MODES,
@@ -400,6 +401,9 @@ def autograd_grad(
             zeros = [t.requires_grad_(create_graph) for t in zeros]
             return dict(zip(names, zeros, strict=True)) if named else tuple(zeros)
     run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
+    interceptor = INTERCEPTOR.get()
+    if interceptor is not None:
+        interceptor.check_pass(run.pending, [node for node, _ in targets])
     run.retaining = False
     run.capture_only(targets)
     run_pass(run)

@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from chainrule.autograd.node import Node
 from chainrule.autograd.tensor import Tensor
 from chainrule.interrupts import P, T, call_then, call_with
 
@@ -35,6 +36,9 @@ class Interceptor(Protocol):
 
     def array(self, array: Any) -> Any:
         """Return the proxy of an array that was made during the interception."""
+
+    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
+        """Raise for a pass from `roots` to `targets` whose gradients would be wrong here."""
 
 
 INTERCEPTOR: ContextVar[Interceptor | None] = ContextVar("chainrule interceptor", default=None)

@@ -676,3 +676,147 @@ def test_a_branch_that_writes_to_what_its_derivative_needs(bound: float, writes:
             compiled(x).sum().backward()
     else:
         compiled(x).sum().backward()
+
+
+# --- gradients within steps -----------------------------------------------------------------------
+
+
+def through_outside(w: Any) -> Any:
+    z = w * 2.0
+
+    def step(c: Any, _: Any) -> Any:
+        (g,) = cr.autograd_grad((z * w).sum(), [w], retain_graph=True)
+        return c + g.sum(), g
+
+    return cr.scan(step, cr.tensor(0.0), length=3)[0]
+
+
+def through_two_loops(w: Any) -> Any:
+    z = w * 2.0
+
+    def outer(c: Any, _: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            (g,) = cr.autograd_grad((z * w).sum(), [w], retain_graph=True)
+            return c + g.sum(), g
+
+        return cr.scan(step, c, length=3)[0], c
+
+    return cr.scan(outer, cr.tensor(0.0), length=2)[0]
+
+
+def through_branch(w: Any) -> Any:
+    z = w * 2.0
+
+    def first() -> Any:
+        return cr.autograd_grad((z * w).sum(), [w], retain_graph=True)[0]
+
+    return cr.cond(w.sum() > 0, first, lambda: w * 1.0)
+
+
+def through_carry(w: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        (g,) = cr.autograd_grad((c * w).sum(), [w], retain_graph=True)
+        return c * w, g
+
+    return cr.scan(step, cr.ones(2), length=3)[1].sum()
+
+
+def through_condition(w: Any) -> Any:
+    def body(c: Any) -> Any:
+        (g,) = cr.autograd_grad((c[1] * w).sum(), [w], retain_graph=True)
+        return c[0] + 1, c[1] * w + g * 0
+
+    return cr.while_loop(lambda c: c[0] < 3, body, (cr.tensor(0), w * 1.0))[1].sum()
+
+
+def through_other_carry(q: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        q, p = c
+        (g,) = cr.autograd_grad((q * q * p).sum(), [q], retain_graph=True)
+        q = q + 0.1 * p
+        return (q, p - 0.1 * g * q), g
+
+    return cr.scan(step, (q * 1.0, q.detach().requires_grad_()), length=3)[1].sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(through_outside, through_two_loops, through_branch, through_carry, through_condition),
+        through_other_carry,
+    ],
+)
+def test_a_gradient_that_would_miss_a_history_raises(function: Any) -> None:
+    w = cr.tensor([1.0, 2.0], requires_grad=True)
+    function(w)
+    with pytest.raises(cr.CompileError, match="history between them is not part of the function"):
+        cr.compile(function)(w)
+
+
+def of_other_tensors(w: Any) -> Any:
+    v = w.detach().requires_grad_()
+    z = v * 2.0
+
+    def step(c: Any, _: Any) -> Any:
+        (g,) = cr.autograd_grad((z * w).sum(), [w], retain_graph=True)
+        return c + g.sum(), g
+
+    return cr.scan(step, cr.tensor(0.0), length=3)[0]
+
+
+def of_independent_carries(q: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        q, p = c
+        (g,) = cr.autograd_grad((q * q * w).sum(), [q], retain_graph=True)
+        return (q + 0.1 * p, p - 0.1 * g), g
+
+    w = q.detach() * 2.0
+    return cr.scan(step, (q * 1.0, q.detach().requires_grad_()), length=3)[1].sum()
+
+
+def of_detached_carries(q: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        q, p = [t.detach().requires_grad_() for t in c]
+        (g,) = cr.autograd_grad((q * q * p).sum(), [q], retain_graph=True)
+        q = q + 0.1 * p
+        return (q, p - 0.1 * g * q), g
+
+    return cr.scan(step, (q * 1.0, q.detach().requires_grad_()), length=3)[1].sum()
+
+
+def of_what_is_made_inside(w: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        z = w * 2.0
+        (g,) = cr.autograd_grad((z * w).sum(), [w], create_graph=True)
+        return c + (g * w).sum(), g
+
+    return cr.scan(step, cr.tensor(0.0), length=3)[0]
+
+
+def of_a_transform(w: Any) -> Any:
+    z = w * 2.0
+
+    def step(c: Any, _: Any) -> Any:
+        g = cr.grad(lambda u: (u * u * z).sum())(w)
+        return c + g.sum(), g
+
+    return cr.scan(step, cr.tensor(0.0), length=3)[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(of_other_tensors, of_independent_carries, of_detached_carries, of_what_is_made_inside),
+        of_a_transform,
+    ],
+)
+def test_gradients_within_a_step_are_eagers(function: Any) -> None:
+    w = cr.tensor([1.0, 2.0], requires_grad=True)
+    eager, compiled = function(w), cr.compile(function)(w)
+    assert compiled.item() == pytest.approx(eager.item(), rel=1e-6)
+    if eager.requires_grad:
+        (expected,), (found,) = (
+            cr.autograd_grad(eager, [w]),
+            cr.autograd_grad(compiled, [w]),
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

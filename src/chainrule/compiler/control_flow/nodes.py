@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from chainrule import control_flow
-from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import outputs_and_jvp_of, tracked
 from chainrule.autograd.intercept import intercepted_by
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
@@ -15,7 +14,7 @@ from chainrule.autograd.node import Edge, Node, NodeName, NodeOutput
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
-from chainrule.compiler.control_flow.inner_trace import Body
+from chainrule.compiler.control_flow.inner_trace import Body, own_pass
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Value, every_op, values_in
 from chainrule.compiler.recorded_graph import (
@@ -285,7 +284,7 @@ class CondNode(LoopNode):
         roots = [k for k in gs if outs[k].requires_grad]
         if not roots or not self.sources:
             return self.sources, [None] * len(self.sources)
-        grads = autograd_grad(
+        grads = own_pass(
             *([outs[k] for k in roots], self.sources, [batch.inside(gs[k]) for k in roots]),
             create_graph=run.xp is not None,
             allow_unused=True,

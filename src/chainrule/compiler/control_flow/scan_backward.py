@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.compiler.control_flow.inner_trace import Body
+from chainrule.compiler.control_flow.inner_trace import Body, own_pass
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
@@ -89,7 +88,7 @@ class BackwardBody:
         outs = [body.outs[k] for k in roots]
         found: Any = [None] * len(wrt)
         if roots:
-            found = autograd_grad(outs, wrt, gs, retain_graph=True, allow_unused=True)
+            found = own_pass(outs, wrt, gs, retain_graph=True, allow_unused=True)
         grads = [None if g is None else g._array for g in found]
         a, b = len(carried), len(carried) + len(sliced)
         carries = {i: g for i, g in zip(carried, grads[:a], strict=True) if g is not None}
@@ -170,7 +169,7 @@ def with_gradients(outs: Sequence[Tensor], gs: dict[int, Any], carried: Sequence
     through: set[int] = set()
     if roots and others:
         wanted = [outs[k] for k in others]
-        grads = autograd_grad(
+        grads = own_pass(
             *([outs[k] for k in roots], wanted, [gs[k] for k in roots]),
             retain_graph=True,
             allow_unused=True,

@@ -41,6 +41,7 @@ def scan(
     flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
     trace_body = partial(_trace_steps, "scan", function, types, flags, count)
     body, reads = _without_changes("scan", [step.f], trace_body)
+    body.check_steps([*carry, *xs], count)
     _name_inputs(body.values[:count], step.init, step.f, 0)
     _name_inputs(body.values[count:], step.slices, step.f, 1)
     types = body.program.outputs
@@ -83,6 +84,7 @@ def while_loop(
         return [run_in(no_grad(), Body, "while", checked, types, flags), step]
 
     regions, reads = _without_changes("while_loop", [condition, body], trace_regions)
+    regions[1].check_steps(carry, len(types))
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
     node = None
