@@ -28,6 +28,8 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
@@ -248,15 +250,13 @@ def _for_tensors(function: Callable[..., Any], other: str) -> Callable[..., Any]
     return either
 
 
-_SAME_NAMES = """
-    exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh hypot fmod copysign
-    degrees radians fabs isnan isinf isfinite"""
-_INVERSES = "asin acos atan atan2 asinh acosh atanh"
+_OF_INTEGERS = ("ceil", "floor", "trunc", "gcd", "lcm", "ldexp", "frexp")
+_OTHERS = ("modf", "remainder")  # whose results are others in NumPy
+_SAME = {*vars(math), *vars(cmath)}.difference(_OF_INTEGERS, _OTHERS)
 _NUMPYS = {
-    **{name: f"numpy.{name}" for name in _SAME_NAMES.split()},
-    **{name: f"numpy.arc{name[1:]}" for name in _INVERSES.split()},
+    **{name: f"numpy.{name}" for name in _SAME if isinstance(getattr(np, name, None), np.ufunc)},
     **{name: f"scipy.special.{name}" for name in ("erf", "erfc", "gamma")},
-    **{"lgamma": "scipy.special.gammaln", "pow": "numpy.power", "phase": "numpy.angle"},
+    **{"lgamma": "scipy.special.gammaln", "phase": "numpy.angle"},
 }
 """Names of NumPy's and SciPy's functions for those of `math` and `cmath`."""
 _NUMBERS = {"math": _of_numbers(math), "cmath": _of_numbers(cmath)}
@@ -283,6 +283,8 @@ class _Numba(ModuleType):
     njit = jit
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         return getattr(import_module("numba"), name)
 
 

@@ -72,9 +72,8 @@ def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -
     trace = _trace()
     saved = tuple([_as_symbol(trace, x) for x in saved])
     inputs: list[Symbol] = []
-    try:
-        types = _key(settings, inputs, True), _key(g, inputs), _key(saved, inputs)
-    except _UnlikeError:
+    types = _signature(inputs, settings, g, saved)
+    if types is None:
         return plan.vjp(xp, g, saved, settings)
     return _run(trace, (plan, types), inputs, lambda: plan.vjp(xp, g, saved, settings))
 
@@ -87,9 +86,8 @@ def run_forward(
     inputs: list[Symbol] = []
     if primitive.multiple:
         return forward(*arrays, **settings)
-    try:
-        types = _key(arrays, inputs, True), _key(settings, inputs, True)
-    except _UnlikeError:
+    types = _signature(inputs, (arrays, settings))
+    if types is None:
         return forward(*arrays, **settings)
     (result,) = _run(trace, (primitive, types), inputs, lambda: (forward(*arrays, **settings),))
     return result
@@ -149,6 +147,14 @@ def _places(op: Op, numbers: dict[Value, int]) -> list[tuple[int, int]] | None:
     if op.inputs != flat:
         return None
     return [(i, numbers[x]) for i, x in enumerate(op.args) if x.__class__ is Value and x in numbers]
+
+
+def _signature(inputs: list[Symbol], seen: Any, *others: Any) -> Any:
+    """Return the key of arguments, None if there is none; of `seen`, it has the masks' elements."""
+    try:
+        return _key(seen, inputs, True), *[_key(other, inputs) for other in others]
+    except _UnlikeError:
+        return None
 
 
 def _key(tree: Any, inputs: list[Symbol], elements: bool = False) -> Any:
