@@ -135,6 +135,22 @@ def test_a_loop_over_rows_makes_one_array_of_all(
     assert x.grad.shape == (50, 3)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_reads_of_a_number(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def gradient(library: Any) -> Any:
+        x = library.tensor(3.0, dtype=getattr(library, dtype), requires_grad=True)
+        y = x * x
+        reads = y[...] * 2 + y[()] + y[None].sum()
+        # Recorded later, so that a pass has a sum of their gradients when it comes to the reads.
+        abs((y * 2 + y * 3 + y * 4) * y + reads).backward()
+        return x.grad
+
+    assert gradient(cr).dtype.name == dtype
+    np.testing.assert_allclose(gradient(cr).numpy(), gradient(torch).numpy())
+
+
 def test_gradients_of_mapped_functions() -> None:
     def twice(x: Any, shared: Any) -> Any:
         return read_rows(x * shared) + read_rows(shared) + (x * shared)[::2, 1].sum()

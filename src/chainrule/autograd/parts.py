@@ -54,6 +54,8 @@ def _add(total: Array, node: PrimitiveNode, g: Array) -> bool:
     """Add the cotangent of a part to that of the array; return whether that is possible."""
     if total.__class__ is not g.__class__ or total.dtype is not g.dtype:
         return False
+    if not total.ndim:
+        return False  # a sum of 0-d arrays is a number, which can't be written to
     assert node.settings is not None
     xp = numpy_xp if g.__class__ is ndarray else namespace(g)
     done: bool = xp.add_in_place(total, node.settings["key"], g)
