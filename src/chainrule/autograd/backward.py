@@ -397,12 +397,10 @@ def autograd_grad(
     if materialize_grads:  # a constant contributes zeros, as was asked for
         outputs, grad_outputs = _with_history(outputs, grad_outputs)
         if not outputs:
-            zeros = [_zeros(*pair) for pair in zip(tensors, names, strict=True)]
-            zeros = [t.requires_grad_(create_graph) for t in zeros]
+            zeros = [_zeros(*pair, create_graph) for pair in zip(tensors, names, strict=True)]
             return dict(zip(names, zeros, strict=True)) if named else tuple(zeros)
     run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
-    interceptor = INTERCEPTOR.get()
-    if interceptor is not None:
+    if (interceptor := INTERCEPTOR.get()) is not None:
         interceptor.check_pass(run.pending, [node for node, _ in targets])
     run.retaining = False
     run.capture_only(targets)
@@ -412,7 +410,7 @@ def autograd_grad(
         if key in run.captured:
             results.append(_captured_gradient(run, key, tensor))
         elif materialize_grads:
-            results.append(_zeros(tensor, name).requires_grad_(create_graph))
+            results.append(_zeros(tensor, name, create_graph))
         elif allow_unused:
             results.append(None)
         else:
@@ -503,14 +501,15 @@ def _stack(grads: Sequence[Any]) -> Any:
     return None if grads[0] is None else TENSOR_XP.stack(grads, axis=0)
 
 
-def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
+def _zeros(target: Tensor | GradientEdge, name: Any, requires_grad: bool) -> Tensor:
     """Return the gradient of an input that no output depends on."""
     if isinstance(target, GradientEdge):
         raise ArgumentError(
             "materialize_grads cannot be used when the given input is a GradientEdge: it doesn't "
             f"know the shape of input {name!r}. Pass the tensor"
         )
-    return make(namespace(target._array).zeros_like(target._array), None)
+    zeros = make(namespace(target._array).zeros_like(target._array), None)
+    return zeros.requires_grad_(requires_grad)
 
 
 def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:

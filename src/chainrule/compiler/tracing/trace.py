@@ -30,11 +30,7 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import (
-    argument_names,
-    assigned_name,
-    cell_names,
-)
+from chainrule.compiler.tracing.names import argument_names, assigned_name, cell_names
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
