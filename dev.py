@@ -75,6 +75,7 @@ SLOW = [
     "scipy_integrate",
     "scipy_linalg",
     "scipy_optimize",
+    "scipy_signal",
     "scipy_spatial",
     "scipy_special",
     "scipy_stats",

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from chainrule.scipy import integrate as integrate
     from chainrule.scipy import linalg as linalg
     from chainrule.scipy import optimize as optimize
+    from chainrule.scipy import signal as signal
     from chainrule.scipy import spatial as spatial
     from chainrule.scipy import special as special
     from chainrule.scipy import stats as stats
 
-__all__ = ["fft", "integrate", "linalg", "optimize", "spatial", "special", "stats"]
+__all__ = ["fft", "integrate", "linalg", "optimize", "signal", "spatial", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:

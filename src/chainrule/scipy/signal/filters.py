@@ -1,0 +1,236 @@
+"""Digital filters, along one axis, with derivatives by signals, coefficients and states.
+
+A filter with feedback is a banded system of equations for its output, solved in one call of LAPACK,
+in a time and a memory that grow with the number of samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.interop.operands import arrays_of
+from chainrule.linalg import solve
+from chainrule.scipy.linalg.banded import solve_banded
+from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, signals, vector
+from chainrule.scipy.signal.convolutions import direct
+
+# --- with the axis of time last -------------------------------------------------------------------
+
+
+def _with_feedback(a: Tensor, v: Tensor) -> Tensor:
+    """Return the y with y[n] + a[1] y[n - 1] + a[2] y[n - 2] + … = v[n], for a[0] = 1."""
+    if holds_somewhere(ops.logical_not(ops.isfinite(v))._array):
+        raise ArgumentError(
+            "a filter with feedback: expected finite samples, got NaN or infinite ones, which "
+            "reach all others: fill or leave out missing samples first"
+        )
+    n = v.shape[-1]
+    a = a[:n]
+    bands = ops.broadcast_to(a[:, None], (a.shape[0], n))
+    rows = ops.reshape(v, (-1, n))
+    return ops.reshape(
+        solve_banded((a.shape[0] - 1, 0), bands, rows.T, check_finite=False).T, v.shape
+    )
+
+
+def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tensor, Any]:
+    """Return the filtered signal and, for states before it, those after it."""
+    b, a = b / a[0], a / a[0]
+    n, states = x.shape[-1], max(a.shape[0], b.shape[0]) - 1
+    size = n if zi is None else n + states
+    moving = direct(padded(x, 0, max(size + 1 - n - b.shape[0], 0)), b, [(0, size)], 1)
+    if zi is None:
+        return _with_feedback(a, moving) if a.shape[0] > 1 else moving, None
+    moving = moving + padded(zi, 0, n)
+    y = _with_feedback(a, moving[..., :n]) if a.shape[0] > 1 else moving[..., :n]
+    rest = direct(padded(y, 0, states), a, [(n, states)], 1) if states else moving[..., n:]
+    return y, moving[..., n:] - rest
+
+
+# --- SciPy's functions ----------------------------------------------------------------------------
+
+
+def _coefficients(name: str, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    b, a = vector(name, "b", b), vector(name, "a", a)
+    if holds_somewhere((a[0] == 0)._array):
+        raise ArgumentError(f"{name}: a[0] must not be 0: leave out the zeros in front")
+    return b, a
+
+
+@TABLE.function("lfilter", "composite")
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal filtered by the coefficients `b` and `a`; with `zi`, the last states, too."""
+    b, a, x, *given = signals("lfilter", b, a, x, *([] if zi is None else [zi]))
+    b, a = _coefficients("lfilter", b, a)
+    x = axis_last("lfilter", x, axis)
+    if zi is None:
+        return ops.movedim(_filtered(b, a, x, None)[0], -1, axis)
+    states, (z,) = max(a.shape[0], b.shape[0]) - 1, given
+    if z.ndim == x.ndim:
+        z = ops.movedim(z, axis, -1)
+    expected = (*x.shape[:-1], states)
+    if z.ndim != x.ndim or any(n not in (m, 1) for n, m in zip(z.shape, expected, strict=True)):
+        raise ShapeError(
+            f"lfilter: unexpected shape of zi: expected {list(expected)} with the axis last, got "
+            f"{list(z.shape)}"
+        )
+    y, last = _filtered(b, a, x, ops.broadcast_to(z, expected))
+    return ops.movedim(y, -1, axis), ops.movedim(last, -1, axis)
+
+
+@TABLE.function("lfilter_zi", "composite")
+def lfilter_zi(b: Any, a: Any) -> Tensor:
+    """Return the states of a filter whose input has been 1 for ever."""
+    b, a = _coefficients("lfilter_zi", *signals("lfilter_zi", b, a))
+    return _resting(b / a[0], a / a[0])
+
+
+def _resting(b: Tensor, a: Tensor) -> Tensor:
+    n = max(a.shape[0], b.shape[0])
+    a, b = padded(a, 0, n - a.shape[0]), padded(b, 0, n - b.shape[0])
+    real = np.finfo(a.dtype).dtype
+    constant = np.eye(n - 1, dtype=real) - np.eye(n - 1, k=1, dtype=real)
+    constant, first, _ = signals("lfilter_zi", constant, np.eye(1, n - 1, dtype=real), a)
+    return solve(constant + a[1:, None] * first, b[1:] - a[1:] * b[0])
+
+
+_EXTENSIONS = ("even", "odd", "constant")
+
+
+def _extended(name: str, x: Tensor, padtype: Any, padlen: Any, taps: int) -> tuple[Tensor, int]:
+    """Return a signal with samples before and after it, and their number."""
+    if padtype is not None and padtype not in _EXTENSIONS:
+        raise ArgumentError(
+            f"{name}: unknown value {padtype!r} given to padtype. padtype must be 'even', 'odd', "
+            "'constant', or None"
+        )
+    n = x.shape[-1]
+    edge = 0 if padtype is None else 3 * taps if padlen is None else int(padlen)
+    if n <= edge:
+        raise ArgumentError(
+            f"{name}: the length of the input vector x must be greater than padlen, which is "
+            f"{edge}: got {n}"
+        )
+    if edge < 1:
+        return x, 0
+    first, last = x[..., :1], x[..., -1:]
+    before, after = ops.flip(x[..., 1 : edge + 1], (-1,)), ops.flip(x[..., -edge - 1 : -1], (-1,))
+    if padtype == "odd":
+        before, after = 2 * first - before, 2 * last - after
+    elif padtype == "constant":
+        before, after = [ops.broadcast_to(part, before.shape) for part in (first, last)]
+    return ops.cat([before, x, after], dim=-1), edge
+
+
+@TABLE.function("filtfilt", "composite")
+def filtfilt(
+    b: Any,
+    a: Any,
+    x: Any,
+    axis: int = -1,
+    padtype: Any = "odd",
+    padlen: int | None = None,
+    method: str = "pad",
+    irlen: int | None = None,
+) -> Tensor:
+    """Return a signal filtered forward and backward."""
+    if method != "pad":
+        raise ArgumentError(
+            f"filtfilt: method must be 'pad' where a gradient is recorded, got {method!r}"
+        )
+    b, a, x = signals("filtfilt", b, a, x)
+    b, a = _coefficients("filtfilt", b, a)
+    x = axis_last("filtfilt", x, axis)
+    x, edge = _extended("filtfilt", x, padtype, padlen, max(a.shape[0], b.shape[0]))
+    zi = _resting(b / a[0], a / a[0])
+    y, _ = _filtered(b, a, x, zi * x[..., :1])
+    y = ops.flip(y, (-1,))
+    y, _ = _filtered(b, a, y, zi * y[..., :1])
+    return ops.movedim(ops.flip(y, (-1,))[..., edge : y.shape[-1] - edge], -1, axis)
+
+
+@TABLE.function("sosfilt", "composite")
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal filtered by sections of second order; with `zi`, the last states, too."""
+    sos, x, *given = signals("sosfilt", sos, x, *([] if zi is None else [zi]))
+    sections = _sections("sosfilt", sos)
+    x = axis_last("sosfilt", x, axis)
+    if zi is None:
+        for b, a in sections:
+            x, _ = _filtered(b, a, x, None)
+        return ops.movedim(x, -1, axis)
+    states = given[0]
+    expected = (len(sections), *x.shape[:-1], 2)
+    if states.ndim == x.ndim + 1:
+        states = ops.movedim(states, axis if axis < 0 else axis + 1, -1)
+    if tuple(states.shape) != expected:
+        raise ShapeError(
+            f"sosfilt: invalid zi shape: expected {list(expected)} with the axis last, got "
+            f"{list(states.shape)}"
+        )
+    x, last = _cascade(sections, x, list(states))
+    return ops.movedim(x, -1, axis), ops.movedim(
+        ops.stack(last), -1, axis if axis < 0 else axis + 1
+    )
+
+
+def _cascade(sections: Any, x: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    last = []
+    for (b, a), zi in zip(sections, states, strict=True):
+        x, after = _filtered(b, a, x, zi)
+        last.append(after)
+    return x, last
+
+
+@TABLE.function("sosfilt_zi", "composite")
+def sosfilt_zi(sos: Any) -> Tensor:
+    """Return the states of sections of second order whose input has been 1 for ever."""
+    return ops.stack(_resting_cascade(_sections("sosfilt_zi", *signals("sosfilt_zi", sos))))
+
+
+def _resting_cascade(sections: Any) -> list[Tensor]:
+    states: list[Tensor] = []
+    gain: Any = 1.0
+    for b, a in sections:
+        states.append(gain * _resting(b, a))
+        gain = gain * ops.sum(b) / ops.sum(a)
+    return states
+
+
+@TABLE.function("sosfiltfilt", "composite")
+def sosfiltfilt(
+    sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: int | None = None
+) -> Tensor:
+    """Return a signal filtered forward and backward by sections of second order."""
+    given = sos
+    sos, x = signals("sosfiltfilt", sos, x)
+    sections = _sections("sosfiltfilt", sos)
+    x = axis_last("sosfiltfilt", x, axis)
+    taps = _taps_of_cascade(given) if padtype is not None and padlen is None else 0
+    x, edge = _extended("sosfiltfilt", x, padtype, padlen, taps)
+    zi = _resting_cascade(sections)
+    y, _ = _cascade(sections, x, [states * x[..., :1] for states in zi])
+    y = ops.flip(y, (-1,))
+    y, _ = _cascade(sections, y, [states * y[..., :1] for states in zi])
+    return ops.movedim(ops.flip(y, (-1,))[..., edge : y.shape[-1] - edge], -1, axis)
+
+
+def _taps_of_cascade(sos: Any) -> int:
+    """Return the number of coefficients of the filter that the sections make."""
+    sections = np.asarray(arrays_of(sos))
+    missing = min((sections[:, column] == 0).sum() for column in (2, 5))
+    return int(2 * len(sections) + 1 - missing)
+
+
+def _sections(name: str, sos: Tensor) -> list[tuple[Tensor, Tensor]]:
+    if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
+        raise ShapeError(f"{name}: sos array must be shape (n_sections, 6), got {list(sos.shape)}")
+    if holds_somewhere((sos[:, 3] != 1)._array):
+        raise ArgumentError(f"{name}: sos[:, 3] should be all ones")
+    return [(row[:3], row[3:]) for row in sos]

@@ -1,0 +1,146 @@
+"""Trends, smoothing, analytic signals and frequency responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import fft, ops
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
+from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.scipy.signal.arguments import TABLE, axis_last, signals, vector
+from chainrule.scipy.signal.convolutions import direct
+
+
+def _times(x: Tensor, matrix: Any) -> Tensor:
+    """Return the product with a constant matrix."""
+    x, constant = signals("signal", x, matrix.astype(np.finfo(x.dtype).dtype))
+    return x @ constant
+
+
+@TABLE.function("detrend", "linear")
+def detrend(
+    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False
+) -> Tensor:
+    """Return data without their mean or the straight lines of least squares between breakpoints."""
+    if type not in ("linear", "l", "constant", "c"):
+        raise ArgumentError(f"detrend: trend type must be 'linear' or 'constant', got {type!r}")
+    (x,) = signals("detrend", data)
+    x = axis_last("detrend", x, axis)
+    if type in ("constant", "c"):
+        return ops.movedim(x - ops.mean(x, dim=-1, keepdim=True), -1, axis)
+    n = x.shape[-1]
+    ends = np.unique(np.concatenate(np.atleast_1d(0, arrays_of(bp), n)))
+    if ends[-1] > n:
+        raise ArgumentError(
+            f"detrend: breakpoints must be less than length of data along given axis, {n}: got {bp}"
+        )
+    parts = []
+    for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        times = np.arange(stop - start)
+        basis, _ = np.linalg.qr(np.stack([np.ones(len(times)), times], -1))
+        part = x[..., start:stop]
+        parts.append(part - _times(_times(part, basis), basis.T))
+    return ops.movedim(ops.cat(parts, dim=-1), -1, axis)
+
+
+_PAD_MODES: dict[str, Any] = {
+    "mirror": "reflect",
+    "nearest": "edge",
+    "wrap": "wrap",
+    "constant": "edge",
+}
+
+
+@TABLE.function("savgol_filter", "linear")
+def savgol_filter(
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: float = 0.0,
+) -> Tensor:
+    """Return a signal smoothed by polynomials of least squares in a moving window."""
+    if mode not in (*_PAD_MODES, "interp"):
+        raise ArgumentError(
+            "savgol_filter: mode must be 'mirror', 'constant', 'nearest', 'wrap' or 'interp', got "
+            f"{mode!r}"
+        )
+    (x,) = signals("savgol_filter", x, real=True)
+    x = axis_last("savgol_filter", x, axis)
+    n, half = x.shape[-1], window_length // 2
+    settings = {"deriv": deriv, "delta": delta}
+    weights = TABLE.scipys.savgol_coeffs(window_length, polyorder, **settings)
+    _, kernel = signals("savgol_filter", x, weights.astype(x.dtype))
+    if mode == "interp":
+        if window_length > n:
+            raise ArgumentError(
+                "savgol_filter: if mode is 'interp', window_length must be less than or equal to "
+                f"the size of x, {n}: got {window_length}"
+            )
+        edges = TABLE.scipys.savgol_filter(
+            np.eye(window_length), window_length, polyorder, axis=0, **settings
+        )
+        first = _times(x[..., :window_length], edges[:half].T)
+        last = _times(x[..., n - window_length :], edges[window_length - half :].T)
+        start = window_length - 1 + (1 - window_length % 2)
+        middle = direct(x, kernel, [(start, n - 2 * half)], 1) if n > 2 * half else x[..., :0]
+        return ops.movedim(ops.cat([first, middle, last], dim=-1), -1, axis)
+    pads = (half, half)
+    longer = x[..., np.pad(np.arange(n), pads, _PAD_MODES[mode])]
+    if mode == "constant":
+        longer = ops.where(np.pad(np.ones(n, bool), pads), longer, cval)
+    start = window_length - 1 + (1 - window_length % 2)
+    return ops.movedim(direct(longer, kernel, [(start, n)], 1), -1, axis)
+
+
+@TABLE.function("hilbert", "linear")
+def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
+    """Return the analytic signal, whose imaginary part is the Hilbert transform."""
+    (x,) = signals("hilbert", x, real=True)
+    x = axis_last("hilbert", x, axis)
+    n = x.shape[-1] if N is None else N
+    if n <= 0:
+        raise ArgumentError(f"hilbert: N must be positive, got {n}")
+    weights = np.zeros(n, x.dtype)
+    weights[0] = 1.0
+    weights[1 : (n + 1) // 2] = 2.0
+    if n % 2 == 0:
+        weights[n // 2] = 1.0
+    return ops.movedim(fft.ifft(fft.fft(x, n) * tensor_of(weights)), -1, axis)
+
+
+@TABLE.function("freqz", "composite")
+def freqz(
+    b: Any,
+    a: Any = 1,
+    worN: Any = 512,
+    whole: bool = False,
+    plot: Any = None,
+    fs: float = 2 * np.pi,
+    include_nyquist: bool = False,
+) -> tuple[Any, Tensor]:
+    """Return frequencies and the response of a filter there, by the coefficients."""
+    b, a = signals("freqz", b, a)
+    b, a = vector("freqz", "b", b), vector("freqz", "a", a)
+    frequencies, _ = TABLE.scipys.freqz(
+        [1.0], [1.0], arrays_of(worN), whole, None, fs, include_nyquist
+    )
+    angles = -1j * frequencies * (2 * np.pi / fs)
+    complex_dtype = np.result_type(a.dtype, np.complex64)
+
+    def polynomial(c: Tensor) -> Tensor:
+        powers = np.exp(np.multiply.outer(angles, np.arange(c.shape[0]))).astype(complex_dtype)
+        if c.is_complex():
+            return tensor_of(powers) @ c
+        return ops.complex(*[tensor_of(part.copy()) @ c for part in (powers.real, powers.imag)])
+
+    response = polynomial(b) / polynomial(a)
+    if plot is not None:
+        plot(frequencies, response)
+    return frequencies, response
