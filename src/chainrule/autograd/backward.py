@@ -42,9 +42,7 @@ def as_list(tensors: Any) -> list[Any]:
     """Return a tensor, several or a dict of them as a list."""
     if tensors.__class__ in (list, tuple):
         return list(tensors)
-    if tensors.__class__ is Tensor or isinstance(tensors, _SINGLE):
-        return [tensors]
-    if not isinstance(tensors, Iterable):
+    if isinstance(tensors, _SINGLE) or not isinstance(tensors, Iterable):
         return [tensors]
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
@@ -508,8 +506,8 @@ def _zeros(target: Tensor | GradientEdge, name: Any, requires_grad: bool) -> Ten
             "materialize_grads cannot be used when the given input is a GradientEdge: it doesn't "
             f"know the shape of input {name!r}. Pass the tensor"
         )
-    zeros = make(namespace(target._array).zeros_like(target._array), None)
-    return zeros.requires_grad_(requires_grad)
+    array = target._array
+    return make(namespace(array).zeros_like(array), None).requires_grad_(requires_grad)
 
 
 def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
