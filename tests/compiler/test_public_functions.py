@@ -72,6 +72,8 @@ ELSEWHERE = {
     "cr.implicit_function": "takes functions",
     "cr.wrap": "takes functions",
     "cr.are_deterministic_algorithms_enabled": "of no tensors",
+    "cr.clear_autocast_cache": "of no tensors",
+    "cr.is_autocast_enabled": "of no tensors",
     "cr.get_default_device": "of no tensors",
     "cr.get_float32_matmul_precision": "of no tensors",
     "cr.get_default_dtype": "of no tensors",

@@ -91,7 +91,7 @@ class Kernels:
                 text, given = _kernel(part, layout.codes)
                 rows.append((known.setdefault(text, len(known)), given))
         added = [*known][len(self.numbers) :]
-        cost = _COST_FACTOR * sum(compile_ms(text.splitlines()) for text in added)
+        cost = _COST_FACTOR * sum(compile_ms(text) for text in added)
         if cost > max_ms:
             raise BudgetError(cost)
         places, size = _places(rows, layout.lengths)

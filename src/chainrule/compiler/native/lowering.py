@@ -56,14 +56,14 @@ class Budget:
 
     def reserved_for_kernels(self, functions: list[Loop | UnfitError]) -> float:
         """Return the milliseconds to keep for kernels if not all functions can be compiled."""
-        costs = [compile_ms(f.text.splitlines()) for f in functions if isinstance(f, Loop)]
+        costs = [compile_ms(f.text) for f in functions if isinstance(f, Loop)]
         if sum(costs) <= self.left and not any(isinstance(f, BudgetError) for f in functions):
             return 0.0
         return max(_KERNELS_SHARE * self.total - self.kernels.milliseconds, 0.0)
 
     def allows(self, text: str, reserved: float = 0) -> bool:
         """Return whether a function can be compiled, too; equal ones are compiled once."""
-        cost = compile_ms(text.splitlines())
+        cost = compile_ms(text)
         if text not in self.known and cost <= self.left - reserved:
             self.known.add(text)
             self.left -= cost
@@ -186,7 +186,7 @@ class _Lowering:
         kept = {text for text, _ in benefit.most_common() if self.budget.allows(text)}
         for group, loop in loops.items():
             if loop.text not in kept:
-                self.budget.leave([group], compile_ms(loop.text.splitlines()))
+                self.budget.leave([group], compile_ms(loop.text))
         return {group: loop for group, loop in loops.items() if loop.text in kept}
 
 

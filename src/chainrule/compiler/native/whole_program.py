@@ -17,7 +17,7 @@ from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.call_tables import MEMORY, Kernels, SeparateArrays
 from chainrule.compiler.native.code import Code, cached_code
-from chainrule.compiler.native.compile_cost import FUNCTION_MS, LINE_MS, budget_ms, compile_ms
+from chainrule.compiler.native.compile_cost import FUNCTION_MS, LINE_MS, Cost, budget_ms
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES, element_code
 from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
@@ -106,12 +106,13 @@ def _blocks(
         if target not in program.inputs:
             layout.parameter(target, "out")
     layout.place({v: layout.address(t) for v, t in results if t not in program.inputs}, program)
-    blocks, cost = [], 0.0
+    blocks, cost = [], Cost()
     for block in statement_blocks(program, accesses, layout, fused):
         blocks.append(block)
-        cost += compile_ms(block.lines) if fused else 0.0
-        if cost > max_ms:
-            raise BudgetError(cost)
+        if fused:
+            cost.add(block.lines)
+        if cost.milliseconds > max_ms:
+            raise BudgetError(cost.milliseconds)
     for value, target in results:
         blocks.append(Block(layout.copy_lines(value, accesses, layout.address(target))))
     return [block for block in blocks if block.lines]
