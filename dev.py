@@ -155,7 +155,7 @@ def test(options):
     if other and not options:
         choice += [f"--ignore=tests/{name}" for name in SLOW]
     elif not options:
-        say("The tests take about seven minutes on two cores, and print their progress.")
+        say("The tests take five to ten minutes on two cores, and print their progress.")
         once_in_ci(compare)
     code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *choice)
     if options or other:
