@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES, ModeContext, enable_grad, no_grad
-from chainrule.autograd.node import ErrorNode
+from chainrule.autograd.node import ErrorNode, Node
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import call_with
@@ -61,6 +61,9 @@ class _Example:
 
     def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         return self.proxy(tensor), value
+
+    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
+        """Allow all passes: those through a tensor of other examples meet a node that raises."""
 
     def array(self, array: Any) -> Any:
         indices: list[Any] = [...]
