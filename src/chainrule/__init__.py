@@ -192,7 +192,8 @@ if not _typing.TYPE_CHECKING:
         "get_default_dtype",
         "set_default_dtype",
         "device",
-        "cuda",  # noqa: F405 - in `_LATER`
+        # The one module that `import *` gives: scripts ask for it by name. `_LATER` imports it.
+        "cuda",  # noqa: F405
         # printing
         "set_printoptions",
     ]

@@ -54,7 +54,7 @@ class autocast(contextlib.ContextDecorator):
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
-        if device_type not in ("cpu", "cuda"):
+        if not is_autocast_available(device_type):
             raise ArgumentError(f"autocast: expected 'cpu' or 'cuda', got {device_type!r}")
         if enabled and (device_type != "cuda" or cuda_is_available()):
             warnings.warn(

@@ -21,7 +21,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -49,7 +49,10 @@ class _Finder(MetaPathFinder):
         if name == fullname:
             return None
         if name in _NAMESPACES:
-            raise ModuleNotFoundError(f"No module named {fullname!r}: import chainrule.numpy")
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}: import chainrule.numpy, chainrule.scipy or "
+                "chainrule.compat.autograd"
+            )
         found = _found(name, path if "." in name else None)
         if found is None:
             return None
@@ -168,9 +171,9 @@ def _import_of(library: str) -> Callable[..., Any]:
 # --- namespaces -----------------------------------------------------------------------------------
 
 
-def _numpy(wanted: str, name: str) -> Any:
-    import_module(f"chainrule.{name}")
-    return import_module(f"chainrule.{wanted}")
+def _ours(package: str, wanted: str, name: str) -> Any:
+    import_module(f"{package}.{name}")
+    return import_module(f"{package}.{wanted}")
 
 
 def _scipy(wanted: str, name: str) -> Any:
@@ -217,11 +220,6 @@ def _solver(original: Any, ours: Any) -> Any:
     return update_wrapper(solve, original)
 
 
-def _autograd(wanted: str, name: str) -> Any:
-    import_module(f"chainrule.compat.{name}")
-    return import_module(f"chainrule.compat.{wanted}")
-
-
 def _math(wanted: str, name: str) -> Any:
     return _NUMBERS[name]
 
@@ -261,11 +259,11 @@ _NUMPYS = {
 """Names of NumPy's and SciPy's functions for those of `math` and `cmath`."""
 _NUMBERS = {"math": _of_numbers(math), "cmath": _of_numbers(cmath)}
 _NAMESPACES: dict[str, Callable[[str, str], Any]] = {
-    "numpy": _numpy,
+    "numpy": partial(_ours, "chainrule"),
     "scipy": _scipy,
     "math": _math,
     "cmath": _math,
-    "autograd": _autograd,  # that of HIPS
+    "autograd": partial(_ours, "chainrule.compat"),  # that of HIPS
 }
 
 

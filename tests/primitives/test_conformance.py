@@ -200,10 +200,6 @@ _HALVES_IN_JAX = (
 )  # where both are equal: PyTorch's are ours
 
 
-def _is_complex_too(case: Case) -> bool:
-    return "complex128" in (case.situation.dtypes or case.row.dtypes)
-
-
 @each(
     [
         case
@@ -211,7 +207,6 @@ def _is_complex_too(case: Case) -> bool:
         if case.row.primitive not in _NOT_IN_JAX
         and case.situation.name in ("plain", "ties", "axis")
         and not (case.row.primitive in _HALVES_IN_JAX and case.situation.name == "ties")
-        and not (case.dtype == "float64" and _is_complex_too(case))  # it compiles each anew
     ]
 )
 def test_beside_jax(cases: list[Case]) -> None:

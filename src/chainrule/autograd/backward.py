@@ -25,8 +25,9 @@ from chainrule.autograd.modes import (
 from chainrule.autograd.namespace import TENSOR_XP, connected
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell
-from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
+from chainrule.autograd.reverse import BackwardPass, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
@@ -572,4 +573,6 @@ def _backward(
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
-Tensor.backward = _backward  # type: ignore[assignment, method-assign] # set here, above `tensor`
+# The class is below this module, which it can't import. It declares the method, so that type
+# checkers know the signature; to them, a method is not assigned to.
+Tensor.backward = _backward  # type: ignore[assignment, method-assign]

@@ -12,7 +12,7 @@ from chainrule.autograd.context import Context
 from chainrule.autograd.function_help import help_text
 from chainrule.autograd.function_source import make_call
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
-from chainrule.errors import ArgumentTypeError, AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError, MissingRuleError
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class Function:
         """Apply the function, recorded as one node."""
         function: Any = getattr(cls, "_function", None)  # if the class has a forward
         if function is None:
-            raise NotImplementedError(
+            raise MissingRuleError(  # a NotImplementedError, as in PyTorch
                 "You must implement the forward function for custom autograd.Function: "
                 f"{cls.__name__} has none."
             )

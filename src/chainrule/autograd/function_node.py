@@ -18,7 +18,8 @@ from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.reverse import ALONE, ALONE_IN_CALL, BackwardPass, count_references
+from chainrule.autograd.references import ALONE, ALONE_IN_CALL, count_references
+from chainrule.autograd.reverse import BackwardPass
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import namespace, ndarray, numpy_xp

@@ -196,7 +196,7 @@ def _is_returned_input(ctx: Context, values: tuple[Any, ...], output: Any) -> bo
 
 def contains(values: Sequence[Any], tensor: Tensor) -> bool:
     """Return whether `values` contain this tensor itself (`in` would compare elements)."""
-    for value in values:  # noqa: SIM110 - a generator is slower
+    for value in values:  # noqa: SIM110 - `any` and `map` take 0.2 to 0.4 µs more in each call
         if value is tensor:
             return True
     return False

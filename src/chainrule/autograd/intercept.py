@@ -22,9 +22,9 @@ from chainrule.interrupts import P, T, call_then, call_with
 
 
 class Interceptor(Protocol):
-    """A trace or a vmap to which reads and writes of tensors' slots are redirected."""
+    """Base class of what reads and writes of tensors' slots are redirected to: a trace, a vmap."""
 
-    own: type | None
+    own: type | None = None
     """Class of the arrays whose tensors are its own: these it is not asked about, which is most of
     the cost of a trace, except where the array itself is set."""
 
@@ -38,7 +38,8 @@ class Interceptor(Protocol):
         """Return the proxy of an array that was made during the interception."""
 
     def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
-        """Raise for a pass from `roots` to `targets` whose gradients would be wrong here."""
+        """Raise for a pass from `roots` to `targets` whose gradients would be wrong here: none."""
+        return None
 
 
 INTERCEPTOR: ContextVar[Interceptor | None] = ContextVar("chainrule interceptor", default=None)

@@ -8,12 +8,12 @@ alone, in sums that nothing but the pass holds.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.node import NodeOutput
-from chainrule.backend import is_basic_index, namespace, ndarray, numpy_xp
+from chainrule.autograd.references import ALONE_IN_INNER_CALL, count_references, is_own
+from chainrule.backend import is_basic_index, namespace, numpy_xp
 
 if TYPE_CHECKING:
     from chainrule.autograd.primitive_node import PrimitiveNode
@@ -24,22 +24,18 @@ Array = Any
 
 def part_cotangents(node: PrimitiveNode, g: Array, run: BackwardPass) -> Sequence[Any] | None:
     """Return the cotangents of a node that reads or writes a part; None leaves them to its rule."""
-    references = sys.getrefcount(g)
-    leaves = run.leaves
-    edge = node.edges[0]
+    alone = count_references(g) <= ALONE_IN_INNER_CALL
+    leaves, sums, edge = run.leaves, run.sums, node.edges[0]
     if leaves is None or run.anomaly or node.hooks is not None or edge.__class__ is NodeOutput:
         return None
     total = leaves.get(edge) if edge in leaves else run.pending.get(edge)
-    sums = run.own_sums()
     if node.plan.part == "read":
         if total is None:
             sums.add(edge)  # what the rule returns is an array of its own
         elif edge in sums and _add(total, node, g):
             return _ADDED
         return None
-    if edge is None or references > _ALONE or g.__class__ is not ndarray:
-        return None
-    if g.base is not None or not g.flags.writeable:
+    if edge is None or not is_own(g, alone):
         return None
     found = _taken(node, g)
     if found is not None and total is None:
@@ -57,8 +53,7 @@ def _add(total: Array, node: PrimitiveNode, g: Array) -> bool:
     if not total.ndim:
         return False  # a sum of 0-d arrays is a number, which can't be written to
     assert node.settings is not None
-    xp = numpy_xp if g.__class__ is ndarray else namespace(g)
-    done: bool = xp.add_in_place(total, node.settings["key"], g)
+    done: bool = namespace(g).add_in_place(total, node.settings["key"], g)
     return done
 
 
@@ -83,20 +78,3 @@ def _taken(node: PrimitiveNode, g: Array) -> tuple[Array, Array | None] | None:
             value = numpy_xp.masked(value, lasting)
     part[... if key is None else key] = 0
     return g, value
-
-
-def _references() -> int:
-    local = object()
-    return _in_call(local)
-
-
-def _in_call(argument: object) -> int:
-    return _in_inner_call(argument)
-
-
-def _in_inner_call(argument: object) -> int:
-    return sys.getrefcount(argument)
-
-
-_ALONE = _references()
-"""Reference count of an argument's argument that only one local variable holds as well."""

@@ -232,8 +232,8 @@ def _input_meta(
     """
     if primitive.broadcasts:
         shape, dtype = out.shape, out.dtype
-        for edge, array in zip(edges, arrays):  # noqa: B905 - strict= costs 60 ns
-            if edge is not None and (array.dtype is not dtype or array.shape != shape):
+        for position, array in enumerate(arrays):
+            if edges[position] is not None and (array.dtype is not dtype or array.shape != shape):
                 break
         else:
             return None

@@ -35,6 +35,7 @@ from chainrule.autograd.node import (
     reachable,
 )
 from chainrule.autograd.reachability import capture_constants, leading, leads, reachable_with
+from chainrule.autograd.references import ALONE, count_references, is_own
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray
@@ -42,42 +43,14 @@ from chainrule.errors import ArgumentTypeError, InPlaceError
 from chainrule.primitives import elementwise
 from chainrule.primitives.shaping import sum_to
 
-# --- reference counts -----------------------------------------------------------------------------
-#
-# An array that only one variable holds is taken over instead of copied, as in PyTorch. The
-# reference count that shows it depends on the version of Python and is measured at import.
-
 Array = Any
-count_references = sys.getrefcount
 
-
-def _references() -> int:
-    local = object()
-    return count_references(local)
-
-
-ALONE = _references()
-"""Reference count of an object that only one local variable holds."""
-
-
-def _references_in_call() -> int:
-    local = object()
-    return _inner(local)
-
-
-def _inner(argument: object) -> int:
-    return count_references(argument)
-
-
-ALONE_IN_CALL = _references_in_call()
-"""Reference count of an argument that only one local variable of the caller holds as well."""
+# --- gradients of leaves --------------------------------------------------------------------------
 
 
 def owned(array: Array, alone: bool) -> Array:
     """Return `array`, or a copy if something else may hold it or its memory."""
-    if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
-        return array
-    return namespace(array).array(array)
+    return array if is_own(array, alone) else namespace(array).array(array)
 
 
 def _in_c_order(array: Array, alone: bool, like: Array) -> tuple[Array, bool]:
@@ -133,7 +106,7 @@ class BackwardPass:
         self.xp: Any = TENSOR_XP if create_graph else None
         self.pending: dict[Node, Any] = {}  # {output index: cotangent} of multi-output nodes
         self.queue: list[tuple[int, Node]] = []
-        self.sums: set[Any] | None = None  # keys of pending sums in buffers of our own
+        self.sums: set[Any] = set()  # keys of pending cotangents that nothing else holds
         self.receiving = None
         state = current_modes()
         self.anomaly = state is not None and state.anomaly is not None and state.check_nan
@@ -156,20 +129,13 @@ class BackwardPass:
             pending[edge] = g
             heappush(self.queue, (-edge.seq, edge))
 
-    def own_sums(self) -> set[Any]:
-        """Return the keys of pending cotangents that this pass alone holds, and may write to."""
-        if self.sums is None:
-            self.sums = set()
-        return self.sums
-
     def _sum(self, key: Any, total: Any, g: Any) -> Any:
         """Add out of place the first time, into our own sum from then on."""
-        sums = self.own_sums()
-        if self.xp is None and key in sums and total.__class__ is ndarray:
+        if self.xp is None and key in self.sums and total.__class__ is ndarray:
             total += g
             return total
-        sums.add(key)
-        if self.xp is not None or total.__class__ is ndarray:
+        self.sums.add(key)
+        if self.xp is not None or g.__class__ is ndarray:
             return total + g
         return namespace(total).plus(total, g)
 

@@ -208,7 +208,7 @@ def _overlaps(array: Array, part: Part | None) -> bool:
         return True
     key = part[1] if part[1].__class__ is tuple else (part[1],)
     view = owner[key if Ellipsis in key else (*key, ...)]  # of one element too
-    try:
+    try:  # NumPy's stubs know the special values of `max_work` alone, which may be any number
         return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True

@@ -21,7 +21,7 @@ OpenBLAS of conda or of a Linux distribution are left alone, and so is a process
 
 from __future__ import annotations
 
-from chainrule.blas import startup  # noqa: F401 - chooses kernels, so it must precede NumPy
+from chainrule.blas import startup as startup  # first: it chooses kernels while NumPy loads
 
 # isort: split
 from importlib import import_module

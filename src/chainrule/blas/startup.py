@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from chainrule.blas.cpu import Processor, better_kernels, parse_cpuinfo
@@ -69,7 +70,7 @@ def _load_numpy() -> str | None:
         return None
     os.environ[CORETYPE] = kernels
     try:
-        import numpy  # noqa: F401 - loads OpenBLAS
+        import_module("numpy")  # loads OpenBLAS
     finally:
         del os.environ[CORETYPE]
     from chainrule.blas.openblas import loaded

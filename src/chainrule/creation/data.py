@@ -23,7 +23,7 @@ from chainrule.arguments import (
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
-from chainrule.autograd.reverse import ALONE_IN_CALL, count_references
+from chainrule.autograd.references import ALONE_IN_CALL, count_references
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import (
     array_from_dlpack,

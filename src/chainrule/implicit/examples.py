@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, Interceptor
 from chainrule.autograd.modes import MODES, ModeContext, enable_grad, no_grad
-from chainrule.autograd.node import ErrorNode, Node
+from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import call_with
@@ -27,10 +27,8 @@ _OF_ONE_EXAMPLE = (
 )
 
 
-class _Example:
+class _Example(Interceptor):
     """An interceptor that shows the numbers of one example in the place of batched arrays."""
-
-    own: type | None = None
 
     def __init__(self, index: dict[Level, int]) -> None:
         self._index = index
@@ -61,9 +59,6 @@ class _Example:
 
     def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         return self.proxy(tensor), value
-
-    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
-        """Allow all passes: those through a tensor of other examples meet a node that raises."""
 
     def array(self, array: Any) -> Any:
         indices: list[Any] = [...]

@@ -560,9 +560,9 @@ def test_absent_gradients_are_not_zeros(
         expected = grads(function())
         same(compiled_to_numpy(lambda: grads(function()))(), expected)
         same(grads(compiled_to_numpy(function)()), expected)
-        without = 1 + ([*STEEP].index(name) + reverse + len(result)) % 3  # each in turn
-        expected = tangents(without)
-        same(compiled_to_numpy(tangents)(without), expected)
+        for without in (1, 2, 3):
+            expected = tangents(without)
+            same(compiled_to_numpy(tangents)(without), expected)
 
 
 def test_a_branch_that_uses_nothing_has_no_gradient() -> None:

@@ -30,7 +30,12 @@ class Node:
         parent_argnums: Sequence[int],
         parents: Sequence[Any],
     ) -> None:
-        raise NotImplementedError(f"{type(self).__name__} has no __init__ for an operation")
+        # A class of nodes must define it, but one without may stand for the argument, as in HIPS
+        # autograd: so it is no abstract method, which would forbid to make the first node.
+        raise NotImplementedError(
+            f"{type(self).__name__} has no __init__ for an operation: define "
+            "__init__(self, value, fun, args, kwargs, parent_argnums, parents)"
+        )
 
     def initialize_root(self, *args: Any, **kwargs: Any) -> None:
         """Set the attributes of the node of the argument."""

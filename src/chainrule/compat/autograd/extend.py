@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.compat.autograd.tracer import Box, notrace_primitive, primitive, rules_of
 from chainrule.compat.autograd.util import subval
 from chainrule.compat.autograd.vector_space import VSpace, vspace
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, MissingRuleError
 
 __all__ = [
     "Box",
@@ -147,5 +147,9 @@ def _by_argnum(
 
 def _maker(fun: Any, kind: str, makers: dict[int, Any], argnum: int) -> Any:
     if argnum not in makers:
-        raise NotImplementedError(f"{kind} of {rules_of(fun).name} wrt argnum {argnum} not defined")
+        name = rules_of(fun).name
+        raise MissingRuleError(
+            f"{kind} of {name} wrt argnum {argnum} not defined: give a rule for it, or None for "
+            f"zeros, to def{kind.lower()}({name}, ...), which defines those of all arguments"
+        )
     return makers[argnum]

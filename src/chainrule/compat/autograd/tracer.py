@@ -49,7 +49,8 @@ def check_array_type(value_type: type) -> None:
         )
 
 
-# Programs written for HIPS autograd read the number of a box so, to print it.
+# Programs written for HIPS autograd read the number of a box so, to print it. The class has the
+# attribute only where this package is imported, so it does not declare it.
 ndarray._value = property(getval)  # type: ignore[attr-defined]
 
 

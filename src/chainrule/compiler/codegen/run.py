@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.reverse import ALONE, count_references
+from chainrule.autograd.references import ALONE, count_references
 from chainrule.backend import numpy_xp
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source

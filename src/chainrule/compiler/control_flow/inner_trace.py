@@ -89,8 +89,8 @@ class InnerTrace(Trace):
     def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
         """Raise if a pass of the user's would miss a path between tensors from outside.
 
-        They are leaves here, whatever they depend on there. The passes of a compiler's own add up
-        the paths outside afterwards.
+        They are leaves here, whatever they depend on there. The compiler's own passes add up the
+        paths outside afterwards.
         """
         if _OWN_PASS.get():
             return
@@ -100,7 +100,7 @@ class InnerTrace(Trace):
         outer = {outside[node] for node in wanted if node in outside}
         for node in reached.intersection(outside).difference(wanted) if outer else ():
             if not outer.isdisjoint(self.histories(outside[node])):
-                raise lost_history(node)
+                raise _lost_history(node)
 
     def _outside(self) -> dict[Node, Node]:
         """Return the outer nodes of tensors from outside, by their nodes here."""
@@ -141,7 +141,7 @@ class InnerTrace(Trace):
             for node in reached.intersection(inputs).difference(wanted):
                 history = self.histories(outer[node]) if node in outer else set()
                 if not ends.isdisjoint(history | _through_steps(node, before)):
-                    raise lost_history(node)
+                    raise _lost_history(node)
 
     def check(self) -> None:
         """Raise if the function changed anything outside: only the outermost function may."""
@@ -182,7 +182,7 @@ def _through_steps(node: Node, before: dict[Node, set[Node]]) -> set[Node]:
     return found
 
 
-def lost_history(node: Any) -> CompileError:
+def _lost_history(node: Any) -> CompileError:
     """Return the error for a gradient through a history that is not part of a function."""
     return CompileError(
         "autograd_grad() in the function of a loop or branch: the result depends on a tensor of "

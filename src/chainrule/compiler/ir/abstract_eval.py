@@ -158,16 +158,16 @@ def _by_dummies(
     name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> AbstractResult:
     """Return the types that dummies have, if other ones have the same: shapes may need values."""
-    small = not _is_large((args, kwargs))
-    found = others = None
-    if not small:
-        found = _by_lengths(function, args, kwargs, _dummy, drawn=name == DRAW)
-        others = found and _by_lengths(function, args, kwargs, _zeros, drawn=name == DRAW)
-    if found is None:
-        found = _types(_call(function, args, kwargs, _dummy))
-    if small:
+    if _is_large((args, kwargs)):
+        drawn = name == DRAW
+        found = _by_lengths(function, args, kwargs, _dummy, drawn=drawn)
+        if found is None:
+            return _types(_call(function, args, kwargs, _dummy))
+        others = _by_lengths(function, args, kwargs, _other_dummy, drawn=drawn)
+    else:
+        found, others = _types(_call(function, args, kwargs, _dummy)), None
         with suppress(Exception):  # such as a singular matrix
-            others = _types(_call(function, args, kwargs, _zeros))
+            others = _types(_call(function, args, kwargs, _other_dummy))
     if others is not None and _shapes(others) != _shapes(found):
         raise _dynamic_shape(name)
     return found
@@ -217,7 +217,7 @@ def _dummy(shape: Shape, dtype: Any) -> Any:
     return _broadcast(shape, dtype)
 
 
-def _zeros(shape: Shape, dtype: Any) -> Any:
+def _other_dummy(shape: Shape, dtype: Any) -> Any:
     """Return a dummy array of other values than those of `_dummy`."""
     value = 1 if dtype.kind in "iu" else 0
     return np.broadcast_to(np.full((), value, dtype), shape)

@@ -63,8 +63,15 @@ class Op:
     """One call: the function's name, its arguments (operands and settings), its results."""
 
     __slots__ = (
-        "args", "function", "kwargs", "location", "operands", "outs", "regions", "structure"
-    )  # fmt: skip
+        "args",
+        "function",
+        "kwargs",
+        "location",
+        "operands",
+        "outs",
+        "regions",
+        "structure",
+    )
 
     def __init__(
         self,

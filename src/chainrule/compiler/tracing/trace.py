@@ -18,9 +18,9 @@ import numpy as np
 
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, Interceptor, intercepting
 from chainrule.autograd.location import Location, locate, user_frame
-from chainrule.autograd.node import AccumulateGrad, ErrorNode, Node
+from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
 from chainrule.backend import device_of, ndarray, storage_of
@@ -115,7 +115,7 @@ _RESERVED_NAMES = frozenset(
 """Names that generated source uses for other things."""
 
 
-class Trace:
+class Trace(Interceptor):
     """One run of a function on symbols."""
 
     own: type | None = Symbol
@@ -198,9 +198,6 @@ class Trace:
     def array(self, array: Any) -> Any:
         """Return an array as a symbol, or as a batched array of symbols."""
         return array if isinstance(array, ArrayProxy) else self.symbol_of(array)
-
-    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
-        """Allow all passes: those through histories outside meet nodes that raise."""
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""

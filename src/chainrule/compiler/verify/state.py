@@ -26,7 +26,7 @@ from chainrule.compiler.tracing.locations import (
     is_internal_module,
     is_standard_module,
 )
-from chainrule.compiler.tracing.object_kinds import is_generator, is_iterator
+from chainrule.compiler.tracing.object_kinds import generator_state, is_generator, is_iterator
 from chainrule.random.draw import default_generator
 
 _MAX_VISITS = 5_000
@@ -295,12 +295,11 @@ def _is_same(now: Any, before: Any) -> bool:
 
 def _generator_access(generator: Any) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     """Return the functions that read and set the state of a generator."""
+    read = partial(generator_state, generator)
     bits = getattr(generator, "bit_generator", generator)
     if hasattr(bits, "state"):
-        return lambda: bits.state, lambda old: setattr(bits, "state", old)
-    if hasattr(generator, "get_state"):
-        return generator.get_state, generator.set_state
-    return generator.getstate, generator.setstate
+        return read, lambda old: setattr(bits, "state", old)
+    return read, getattr(generator, "set_state", None) or generator.setstate
 
 
 def _hooks(node: Node) -> list[Any] | None:

@@ -13,6 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.interop.manipulation import pad
 from chainrule.interop.operands import tensor_of
 from chainrule.scipy.dispatch import Table
 
@@ -58,8 +59,6 @@ def axis_last(name: str, x: Tensor, axis: int) -> Tensor:
     return ops.movedim(x, axis, -1)
 
 
-def padded(x: Tensor, before: int, after: int) -> Tensor:
-    """Return a signal with zeros before and after, along the last axis."""
-    lead = x.shape[:-1]
-    parts = [x.new_zeros((*lead, before)), x, x.new_zeros((*lead, after))]
-    return ops.cat([part for part in parts if part.shape[-1] or part is x], dim=-1)
+def padded(x: Tensor, before: int, after: int, mode: str = "constant", value: Any = 0) -> Tensor:
+    """Return a signal with samples before and after, along the last axis, as `numpy.pad` does."""
+    return pad(x, {-1: (before, after)}, mode, constant_values=value)

@@ -12,19 +12,14 @@ from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.interop.operands import tensor_of
+from chainrule.interop.manipulation import pad
 from chainrule.primitives import convolution
 from chainrule.scipy.signal.arguments import TABLE, signals
 
 scipy_fft = LazyModule("scipy.fft", SCIPY)
 
 _MODES = ("full", "valid", "same")
-_PAD_MODES: dict[str, Any] = {
-    "symm": "symmetric",
-    "symmetric": "symmetric",
-    "wrap": "wrap",
-    "circular": "wrap",
-}
+_BOUNDARIES = {"symm": "symmetric", "symmetric": "symmetric", "wrap": "wrap", "circular": "wrap"}
 _FILL = ("fill", "pad")
 
 
@@ -176,7 +171,7 @@ def _of_images(
     x, kernel = _pair(name, in1, in2)
     if x.ndim != 2:
         raise ShapeError(f"{name}: inputs must both be 2-D arrays, got {list(x.shape)}")
-    if boundary not in (*_FILL, *_PAD_MODES):
+    if boundary not in (*_FILL, *_BOUNDARIES):
         raise ArgumentError(
             f"{name}: boundary is 'fill', 'circular', 'wrap', or 'symmetric', got {boundary!r}"
         )
@@ -192,18 +187,11 @@ def _of_images(
             else direct(kernel, x, parts, 2)
         )
     edges = [k - 1 for k in kernel.shape]
-    if boundary in _PAD_MODES:
-        rows, columns = [
-            np.pad(np.arange(n), edge, _PAD_MODES[boundary])
-            for n, edge in zip(x.shape, edges, strict=True)
-        ]
-        x = x[rows][:, columns]
+    widths = [(edge, edge) for edge in edges]
+    if boundary in _BOUNDARIES:
+        x = pad(x, widths, _BOUNDARIES[boundary])
     elif isinstance(fillvalue, Tensor) or fillvalue:
-        inside = np.pad(np.ones(tuple(x.shape), bool), [(edge, edge) for edge in edges])
-        rows, columns = [
-            np.pad(np.arange(n), edge, "edge") for n, edge in zip(x.shape, edges, strict=True)
-        ]
-        x = ops.where(inside, x[rows][:, columns], cast(tensor_of(fillvalue), x.dtype))
+        x = pad(x, widths, constant_values=fillvalue)
     else:
         return direct(x, kernel, parts, 2)
     shifted = [(start + edge, size) for (start, size), edge in zip(parts, edges, strict=True)]

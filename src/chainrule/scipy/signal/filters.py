@@ -128,6 +128,14 @@ def _extended(name: str, x: Tensor, padtype: Any, padlen: Any, taps: int) -> tup
     return ops.cat([before, x, after], dim=-1), edge
 
 
+def _both_ways(sections: Any, x: Tensor, states: list[Tensor], edge: int) -> Tensor:
+    """Return a signal filtered forward and backward, without the samples that were added."""
+    for _ in range(2):
+        x, _ = _cascade(sections, x, [each * x[..., :1] for each in states])
+        x = ops.flip(x, (-1,))
+    return x[..., edge : x.shape[-1] - edge]
+
+
 @TABLE.function("filtfilt", "composite")
 def filtfilt(
     b: Any,
@@ -149,10 +157,7 @@ def filtfilt(
     x = axis_last("filtfilt", x, axis)
     x, edge = _extended("filtfilt", x, padtype, padlen, max(a.shape[0], b.shape[0]))
     zi = _resting(b / a[0], a / a[0])
-    y, _ = _filtered(b, a, x, zi * x[..., :1])
-    y = ops.flip(y, (-1,))
-    y, _ = _filtered(b, a, y, zi * y[..., :1])
-    return ops.movedim(ops.flip(y, (-1,))[..., edge : y.shape[-1] - edge], -1, axis)
+    return ops.movedim(_both_ways([(b, a)], x, [zi], edge), -1, axis)
 
 
 @TABLE.function("sosfilt", "composite")
@@ -215,10 +220,7 @@ def sosfiltfilt(
     taps = _taps_of_cascade(given) if padtype is not None and padlen is None else 0
     x, edge = _extended("sosfiltfilt", x, padtype, padlen, taps)
     zi = _resting_cascade(sections)
-    y, _ = _cascade(sections, x, [states * x[..., :1] for states in zi])
-    y = ops.flip(y, (-1,))
-    y, _ = _cascade(sections, y, [states * y[..., :1] for states in zi])
-    return ops.movedim(ops.flip(y, (-1,))[..., edge : y.shape[-1] - edge], -1, axis)
+    return ops.movedim(_both_ways(sections, x, zi, edge), -1, axis)
 
 
 def _taps_of_cascade(sos: Any) -> int:

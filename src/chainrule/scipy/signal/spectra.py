@@ -10,7 +10,7 @@ from chainrule import fft, ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.interop.operands import arrays_of, tensor_of
-from chainrule.scipy.signal.arguments import TABLE, axis_last, signals, vector
+from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, signals, vector
 from chainrule.scipy.signal.convolutions import direct
 
 
@@ -46,12 +46,7 @@ def detrend(
     return ops.movedim(ops.cat(parts, dim=-1), -1, axis)
 
 
-_PAD_MODES: dict[str, Any] = {
-    "mirror": "reflect",
-    "nearest": "edge",
-    "wrap": "wrap",
-    "constant": "edge",
-}
+_PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
 
 @TABLE.function("savgol_filter", "linear")
@@ -74,6 +69,7 @@ def savgol_filter(
     (x,) = signals("savgol_filter", x, real=True)
     x = axis_last("savgol_filter", x, axis)
     n, half = x.shape[-1], window_length // 2
+    start = window_length - window_length % 2  # of what no edge disturbs
     settings = {"deriv": deriv, "delta": delta}
     weights = TABLE.scipys.savgol_coeffs(window_length, polyorder, **settings)
     _, kernel = signals("savgol_filter", x, weights.astype(x.dtype))
@@ -88,14 +84,9 @@ def savgol_filter(
         )
         first = _times(x[..., :window_length], edges[:half].T)
         last = _times(x[..., n - window_length :], edges[window_length - half :].T)
-        start = window_length - 1 + (1 - window_length % 2)
         middle = direct(x, kernel, [(start, n - 2 * half)], 1) if n > 2 * half else x[..., :0]
         return ops.movedim(ops.cat([first, middle, last], dim=-1), -1, axis)
-    pads = (half, half)
-    longer = x[..., np.pad(np.arange(n), pads, _PAD_MODES[mode])]
-    if mode == "constant":
-        longer = ops.where(np.pad(np.ones(n, bool), pads), longer, cval)
-    start = window_length - 1 + (1 - window_length % 2)
+    longer = padded(x, half, half, _PAD_MODES[mode], cval)
     return ops.movedim(direct(longer, kernel, [(start, n)], 1), -1, axis)
 
 

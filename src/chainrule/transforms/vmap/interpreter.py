@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
+from chainrule.autograd.intercept import (
+    INTERCEPTOR,
+    SLOTS,
+    Interceptor,
+    intercepted_by,
+    intercepting,
+)
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import Edge, Node, endpoint
 from chainrule.autograd.record import stamp_node
@@ -27,10 +33,8 @@ Array = Any
 _array_of = SLOTS["_array"].__get__
 
 
-class VmapInterpreter:
+class VmapInterpreter(Interceptor):
     """A run of a function under vmap; tensors from outside are shared by all examples."""
-
-    own: type | None = None  # a batched array may be of another level
 
     def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
@@ -80,9 +84,6 @@ class VmapInterpreter:
         if self._contains(array):
             return array
         return BatchedArray(self.level, data_of(self.level, self.level.outer(array)))
-
-    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
-        """Allow all passes: nodes lead out of the run as they do elsewhere."""
 
     def _contains(self, array: Array) -> bool:
         """Tell whether an array is batched at this level, also below deeper levels."""

@@ -77,8 +77,8 @@ class BatchedNamespace(NamespaceDefaults):
         if out.level is not value.level or lengths[0] < lengths[1] or not is_basic_index(key):
             return False
         parts = key if key.__class__ is tuple else (key,)
-        xp, data = inner_xp(out.data, value.data), value.data
-        done: bool = xp.add_in_place(out.data, (slice(None), *parts), data)
+        xp = inner_xp(out.data, value.data)
+        done: bool = xp.add_in_place(out.data, (slice(None), *parts), value.data)
         return done
 
     def inner_xp(self, *datas: Any) -> Any:
@@ -219,17 +219,9 @@ def pad_rank(data: Array, rank: int) -> Array:
     missing = rank - data.ndim
     if not missing:
         return data
-    return data.with_axes(1, missing) if data.__class__ is BatchedArray else data[_KEYS[missing]]
-
-
-class _Keys(dict[int, tuple[Any, ...]]):
-    """Indices that insert axes behind the first, by their number."""
-
-    def __missing__(self, count: int) -> tuple[Any, ...]:
-        return self.setdefault(count, (slice(None), *(None,) * count))
-
-
-_KEYS = _Keys()
+    if data.__class__ is BatchedArray:
+        return data.with_axes(1, missing)
+    return data[(slice(None), *(None,) * missing)]
 
 
 def broadcast_batch(level: Level, data: Array) -> Array:

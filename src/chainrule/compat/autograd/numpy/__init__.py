@@ -20,6 +20,7 @@ from chainrule.compat.autograd.numpy import linalg as linalg
 from chainrule.compat.autograd.numpy import numpy_boxes as numpy_boxes
 from chainrule.compat.autograd.numpy import random as random
 from chainrule.compat.autograd.numpy.numpy_wrapper import wrapped_names as _wrapped_names
+from chainrule.errors import MissingRuleError as _MissingRuleError
 
 globals().update(_wrapped_names(_numpy, _recorded, without=globals()))
 __version__ = _numpy.__version__
@@ -33,7 +34,10 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
     `axis2=-2`.
     """
     if (offset, axis1, axis2) != (0, -1, -2):
-        raise NotImplementedError("make_diagonal: expected offset=0, axis1=-1, axis2=-2")
+        raise _MissingRuleError(
+            "make_diagonal: expected offset=0, axis1=-1, axis2=-2, got "
+            f"offset={offset}, axis1={axis1}, axis2={axis2}: move the axes with moveaxis"
+        )
     return D[..., None] * _numpy.eye(_numpy.shape(D)[-1])
 
 
