@@ -135,6 +135,7 @@ NAMESPACES: dict[str, tuple[str, str]] = {
         "compat.autograd.scipy.signal compat.autograd.scipy.stats.dirichlet "
         "compat.autograd.scipy.stats.multivariate_normal compat.autograd.test_util",
     ),
+    "einops": ("einops on tensors: chainrule.compat.einops", "compat.einops"),
     "scripts": (
         "Names that PyTorch's scripts use",
         "jit multiprocessing serialization io random errors",

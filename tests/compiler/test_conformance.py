@@ -44,6 +44,7 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
 def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, cases)

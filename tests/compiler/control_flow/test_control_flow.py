@@ -196,7 +196,7 @@ def conds() -> Iterator[tuple[str, Callable[..., Any]]]:
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("function", [f for _, f in conds()], ids=[name for name, _ in conds()])
 @pytest.mark.parametrize("sign", [1.5, -1.0])
 def test_cond(function: Callable[..., Any], sign: float) -> None:
@@ -298,7 +298,7 @@ def reverse(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return derivative
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("modes", list(itertools.product((forward, reverse), repeat=3)))
 def test_derivatives_of_a_scan_nest_to_the_third_order(modes: Any) -> None:
     def chain(x: Any) -> Any:
@@ -527,7 +527,7 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(17)
 @pytest.mark.no_verify("0 · ∞ is nan, where eagerly there is no gradient at all")
 @pytest.mark.parametrize("name", STEEP)
 @pytest.mark.parametrize("reverse", [False, True])

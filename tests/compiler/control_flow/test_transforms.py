@@ -156,7 +156,7 @@ def _situations() -> Iterator[tuple[str, str, str]]:
 _NATIVE = [("checkpoint", "both orders"), ("cond of two", "jvp")]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("name", "transform", "place"), _situations())
 def test_transforms_of_control_flow(name: str, transform: str, place: str) -> None:
     if place == "native inside":
