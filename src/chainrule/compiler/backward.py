@@ -120,7 +120,7 @@ class TracedBackward(NamedTuple):
         """Return the backward program, which slices the stacks of forward loops itself."""
         made = {v: op for op in self.trace.ops for v in op.outs}
         slices = [op for v in self.free if (op := made.get(v)) and _is_stack_slice(op, made)]
-        own = {v for op in slices for v in op.outs}
+        own = {*self.trace.constants, *(v for op in slices for v in op.outs)}
         free = list(dict.fromkeys([v for op in slices for v in op.inputs] + self.free))
         free = [v for v in free if v not in own]
         inputs, ops = [*self.cotangents, *free], [*slices, *self.ops]

@@ -68,6 +68,22 @@ def test_a_recurrent_net_and_its_gradient() -> None:
     assert "for iteration in range(" in compiled.source_native
 
 
+def test_what_a_loop_ends_with_is_selected_by_a_constant_array() -> None:
+    """The backward pass selects anew; the array is a constant of it, and not saved as well."""
+
+    def selected(x: Any) -> Any:
+        end = cr.scan(lambda c, row: (cr.sin(c + row), None), x[0] * 0.5, x)[0]
+        chosen = end.index_select(0, cr.tensor([2, 0]))
+        return cr.maximum(chosen, chosen * 0)
+
+    x = cr.tensor(numbers(3, 3, dtype="float64"), requires_grad=True)
+    compiled = cr.compile(selected, backend="native")
+    found, wanted = (cr.autograd_grad(f(x).sum(), x)[0] for f in (compiled, selected))
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+    taken = compiled.source.partition("def selected_backward(")[2].splitlines()[1]
+    assert "f8" in taken and "i8" not in taken, taken
+
+
 def test_time_steps_of_an_equation() -> None:
     def end(p: Any, y: Any) -> Any:
         for _ in range(30):
