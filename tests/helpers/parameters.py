@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,17 +39,24 @@ def mark_sampled(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
 
 
-def leave_out_thorough(items: list[pytest.Item], kept: int) -> list[pytest.Item]:
-    """Remove all but every n-th of the thorough cases of each test, and return them."""
+def thin_out(
+    items: list[pytest.Item], kept: int, which: Callable[[pytest.Item], object]
+) -> list[pytest.Item]:
+    """Remove all but every n-th of some cases of each test, and return them."""
     numbers: Counter[str] = Counter()
-    left = [
-        item
-        for item in items
-        if item.get_closest_marker("thorough") and _count(item, numbers) % kept
-    ]
+    left = [item for item in items if which(item) and _count(item, numbers) % kept]
     gone = set(left)
     items[:] = [item for item in items if item not in gone]
     return left
+
+
+def is_thorough(item: pytest.Item) -> bool:
+    return item.get_closest_marker("thorough") is not None
+
+
+def is_first_of_the_compiler(item: pytest.Item) -> bool:
+    """Tell whether an item is a test of the compiler that is not thorough."""
+    return "/tests/compiler/" in item.path.as_posix() and not is_thorough(item)
 
 
 def _count(item: pytest.Item, numbers: Counter[str]) -> int:
