@@ -81,7 +81,8 @@ def test_what_a_loop_ends_with_is_selected_by_a_constant_array() -> None:
     found, wanted = (cr.autograd_grad(f(x).sum(), x)[0] for f in (compiled, selected))
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
     taken = compiled.source.partition("def selected_backward(")[2].splitlines()[1]
-    assert "f8" in taken and "i8" not in taken, taken
+    assert "f8" in taken, taken
+    assert "i8" not in taken, taken
 
 
 def test_time_steps_of_an_equation() -> None:
