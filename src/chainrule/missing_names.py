@@ -82,7 +82,7 @@ _INSTEAD = {
         "SparseAdam": "gradients are dense: say optim.Adam",
     },
     "chainrule.scipy": {
-        "interpolate sparse ndimage cluster": "call SciPy's own where no gradient is "
+        "sparse ndimage cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
     },
     "chainrule.nn": {

@@ -238,7 +238,7 @@ MISTAKES: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("ArgumentError", "mode must be 'mirror'", lambda s, x: s.savgol_filter(x, 5, 2, mode="no")),
     ("ArgumentError", "less than or equal to the size", lambda s, x: s.savgol_filter(x, 11, 2)),
     ("ArgumentError", "polyorder must be less", lambda s, x: s.savgol_filter(x, 3, 4)),
-    ("DTypeError", "x must be real", lambda s, x: s.hilbert(x * 1j)),
+    ("DTypeError", "expected real numbers", lambda s, x: s.hilbert(x * 1j)),
     ("ArgumentError", "N must be positive", lambda s, x: s.hilbert(x, 0)),
     ("MissingRuleError", "scipy.signal.medfilt has no derivative rule", lambda s, x: s.medfilt(x)),
 ]  # fmt: skip

@@ -96,7 +96,7 @@ def interp(
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
-    positions = _interval_of(x, xp)
+    positions = interval_of(x, xp)
     below, above = ops.less(x, xp[0]), ops.greater(x, xp[-1])
     outside = ops.logical_or(below, above)
     if may_hold(outside):  # there an infinite x would give nan
@@ -113,7 +113,7 @@ def interp(
     return result
 
 
-def _interval_of(x: Tensor, xp: Tensor) -> Any:
+def interval_of(x: Tensor, xp: Tensor) -> Any:
     """Return for each element the index of the interval that contains it."""
     last = max(len(xp) - 2, 0)
     if is_known(x._array) and is_known(xp._array):

@@ -10,6 +10,7 @@ from chainrule.missing_names import missing
 if TYPE_CHECKING:
     from chainrule.scipy import fft as fft
     from chainrule.scipy import integrate as integrate
+    from chainrule.scipy import interpolate as interpolate
     from chainrule.scipy import linalg as linalg
     from chainrule.scipy import optimize as optimize
     from chainrule.scipy import signal as signal
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from chainrule.scipy import special as special
     from chainrule.scipy import stats as stats
 
-__all__ = ["fft", "integrate", "linalg", "optimize", "signal", "spatial", "special", "stats"]
+__all__ = [
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "optimize",
+    "signal",
+    "spatial",
+    "special",
+    "stats",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,25 @@ def floats(name: str, *values: Any) -> list[Tensor]:
             part = make(scalar_array(part, like._array), None)
         tensors.append(cast(part, dtype))
     return tensors
+
+
+def inexact(name: str, *values: Any, real: bool = False) -> list[Tensor]:
+    """Return operands of `name` as tensors of one floating or complex dtype.
+
+    It is that of tensors and arrays, which numbers take, and float64 if these are integers.
+    """
+    found = [tensor_of(value) for value in values]
+    arrays = [
+        x.dtype
+        for x, value in zip(found, values, strict=True)
+        if not isinstance(value, int | float)
+    ]
+    dtype = functools.reduce(promoted, arrays or [np.dtype(np.float64)])
+    if dtype.kind not in "fc":
+        dtype = np.dtype(np.float64)
+    if real and dtype.kind == "c":
+        raise _complex_error(name)
+    return [cast(x, dtype) for x in found]
 
 
 def _is_number(value: Any) -> bool:

@@ -1,43 +1,18 @@
-"""Operands of functions of signals: one dtype, and the axis of time last."""
+"""Operands of functions of signals: rows of coefficients, and the axis of time last."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import numpy as np
-
 from chainrule import ops
-from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import promoted
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.manipulation import pad
-from chainrule.interop.operands import tensor_of
 from chainrule.scipy.dispatch import Table
 
 TABLE = Table("scipy.signal", SCIPY, has_scipys_numbers=True)
 """The functions of tensors of `scipy.signal`."""
-
-
-def signals(name: str, *values: Any, real: bool = False) -> list[Tensor]:
-    """Return operands of `name` as tensors of one floating or complex dtype.
-
-    It is that of tensors and arrays, which numbers take, and float64 if these are integers.
-    """
-    found = [tensor_of(value) for value in values]
-    arrays = [
-        x.dtype
-        for x, value in zip(found, values, strict=True)
-        if not isinstance(value, int | float)
-    ]
-    dtype = functools.reduce(promoted, arrays or [np.dtype(np.float64)])
-    if dtype.kind not in "fc":
-        dtype = np.dtype(np.float64)
-    if real and dtype.kind == "c":
-        raise DTypeError(f"{name}: x must be real, got complex numbers: take x.real")
-    return [cast(x, dtype) for x in found]
 
 
 def vector(name: str, label: str, x: Tensor) -> Tensor:

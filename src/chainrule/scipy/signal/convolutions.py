@@ -14,7 +14,8 @@ from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.manipulation import pad
 from chainrule.primitives import convolution
-from chainrule.scipy.signal.arguments import TABLE, signals
+from chainrule.scipy.operands import inexact
+from chainrule.scipy.signal.arguments import TABLE
 
 scipy_fft = LazyModule("scipy.fft", SCIPY)
 
@@ -59,7 +60,7 @@ def _by_spectrum(
 
 
 def _pair(name: str, in1: Any, in2: Any) -> tuple[Tensor, Tensor]:
-    x, kernel = signals(name, in1, in2)
+    x, kernel = inexact(name, in1, in2)
     if x.ndim != kernel.ndim:
         raise ShapeError(
             f"{name}: in1 and in2 should have the same dimensionality, got the shapes "

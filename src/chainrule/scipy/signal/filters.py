@@ -17,7 +17,8 @@ from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.operands import arrays_of
 from chainrule.linalg import solve
 from chainrule.scipy.linalg.banded import solve_banded
-from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, signals, vector
+from chainrule.scipy.operands import inexact
+from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, vector
 from chainrule.scipy.signal.convolutions import direct
 
 # --- with the axis of time last -------------------------------------------------------------------
@@ -66,7 +67,7 @@ def _coefficients(name: str, b: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
 @TABLE.function("lfilter", "composite")
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Return a signal filtered by the coefficients `b` and `a`; with `zi`, the last states, too."""
-    b, a, x, *given = signals("lfilter", b, a, x, *([] if zi is None else [zi]))
+    b, a, x, *given = inexact("lfilter", b, a, x, *([] if zi is None else [zi]))
     b, a = _coefficients("lfilter", b, a)
     x = axis_last("lfilter", x, axis)
     if zi is None:
@@ -87,7 +88,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 @TABLE.function("lfilter_zi", "composite")
 def lfilter_zi(b: Any, a: Any) -> Tensor:
     """Return the states of a filter whose input has been 1 for ever."""
-    b, a = _coefficients("lfilter_zi", *signals("lfilter_zi", b, a))
+    b, a = _coefficients("lfilter_zi", *inexact("lfilter_zi", b, a))
     return _resting(b / a[0], a / a[0])
 
 
@@ -96,7 +97,7 @@ def _resting(b: Tensor, a: Tensor) -> Tensor:
     a, b = padded(a, 0, n - a.shape[0]), padded(b, 0, n - b.shape[0])
     real = np.finfo(a.dtype).dtype
     constant = np.eye(n - 1, dtype=real) - np.eye(n - 1, k=1, dtype=real)
-    constant, first, _ = signals("lfilter_zi", constant, np.eye(1, n - 1, dtype=real), a)
+    constant, first, _ = inexact("lfilter_zi", constant, np.eye(1, n - 1, dtype=real), a)
     return solve(constant + a[1:, None] * first, b[1:] - a[1:] * b[0])
 
 
@@ -152,7 +153,7 @@ def filtfilt(
         raise ArgumentError(
             f"filtfilt: method must be 'pad' where a gradient is recorded, got {method!r}"
         )
-    b, a, x = signals("filtfilt", b, a, x)
+    b, a, x = inexact("filtfilt", b, a, x)
     b, a = _coefficients("filtfilt", b, a)
     x = axis_last("filtfilt", x, axis)
     x, edge = _extended("filtfilt", x, padtype, padlen, max(a.shape[0], b.shape[0]))
@@ -163,7 +164,7 @@ def filtfilt(
 @TABLE.function("sosfilt", "composite")
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Return a signal filtered by sections of second order; with `zi`, the last states, too."""
-    sos, x, *given = signals("sosfilt", sos, x, *([] if zi is None else [zi]))
+    sos, x, *given = inexact("sosfilt", sos, x, *([] if zi is None else [zi]))
     sections = _sections("sosfilt", sos)
     x = axis_last("sosfilt", x, axis)
     if zi is None:
@@ -196,7 +197,7 @@ def _cascade(sections: Any, x: Tensor, states: list[Tensor]) -> tuple[Tensor, li
 @TABLE.function("sosfilt_zi", "composite")
 def sosfilt_zi(sos: Any) -> Tensor:
     """Return the states of sections of second order whose input has been 1 for ever."""
-    return ops.stack(_resting_cascade(_sections("sosfilt_zi", *signals("sosfilt_zi", sos))))
+    return ops.stack(_resting_cascade(_sections("sosfilt_zi", *inexact("sosfilt_zi", sos))))
 
 
 def _resting_cascade(sections: Any) -> list[Tensor]:
@@ -214,7 +215,7 @@ def sosfiltfilt(
 ) -> Tensor:
     """Return a signal filtered forward and backward by sections of second order."""
     given = sos
-    sos, x = signals("sosfiltfilt", sos, x)
+    sos, x = inexact("sosfiltfilt", sos, x)
     sections = _sections("sosfiltfilt", sos)
     x = axis_last("sosfiltfilt", x, axis)
     taps = _taps_of_cascade(given) if padtype is not None and padlen is None else 0

@@ -10,13 +10,14 @@ from chainrule import fft, ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.interop.operands import arrays_of, tensor_of
-from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, signals, vector
+from chainrule.scipy.operands import inexact
+from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, vector
 from chainrule.scipy.signal.convolutions import direct
 
 
 def _times(x: Tensor, matrix: Any) -> Tensor:
     """Return the product with a constant matrix."""
-    x, constant = signals("signal", x, matrix.astype(np.finfo(x.dtype).dtype))
+    x, constant = inexact("signal", x, matrix.astype(np.finfo(x.dtype).dtype))
     return x @ constant
 
 
@@ -27,7 +28,7 @@ def detrend(
     """Return data without their mean or the straight lines of least squares between breakpoints."""
     if type not in ("linear", "l", "constant", "c"):
         raise ArgumentError(f"detrend: trend type must be 'linear' or 'constant', got {type!r}")
-    (x,) = signals("detrend", data)
+    (x,) = inexact("detrend", data)
     x = axis_last("detrend", x, axis)
     if type in ("constant", "c"):
         return ops.movedim(x - ops.mean(x, dim=-1, keepdim=True), -1, axis)
@@ -66,13 +67,13 @@ def savgol_filter(
             "savgol_filter: mode must be 'mirror', 'constant', 'nearest', 'wrap' or 'interp', got "
             f"{mode!r}"
         )
-    (x,) = signals("savgol_filter", x, real=True)
+    (x,) = inexact("savgol_filter", x, real=True)
     x = axis_last("savgol_filter", x, axis)
     n, half = x.shape[-1], window_length // 2
     start = window_length - window_length % 2  # of what no edge disturbs
     settings = {"deriv": deriv, "delta": delta}
     weights = TABLE.scipys.savgol_coeffs(window_length, polyorder, **settings)
-    _, kernel = signals("savgol_filter", x, weights.astype(x.dtype))
+    _, kernel = inexact("savgol_filter", x, weights.astype(x.dtype))
     if mode == "interp":
         if window_length > n:
             raise ArgumentError(
@@ -93,7 +94,7 @@ def savgol_filter(
 @TABLE.function("hilbert", "linear")
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """Return the analytic signal, whose imaginary part is the Hilbert transform."""
-    (x,) = signals("hilbert", x, real=True)
+    (x,) = inexact("hilbert", x, real=True)
     x = axis_last("hilbert", x, axis)
     n = x.shape[-1] if N is None else N
     if n <= 0:
@@ -117,7 +118,7 @@ def freqz(
     include_nyquist: bool = False,
 ) -> tuple[Any, Tensor]:
     """Return frequencies and the response of a filter there, by the coefficients."""
-    b, a = signals("freqz", b, a)
+    b, a = inexact("freqz", b, a)
     b, a = vector("freqz", "b", b), vector("freqz", "a", a)
     frequencies, _ = TABLE.scipys.freqz(
         [1.0], [1.0], arrays_of(worN), whole, None, fs, include_nyquist

@@ -1,0 +1,27 @@
+"""`scipy.interpolate` over tensors: splines, interpolants of grids and of scattered data.
+
+Given arrays, values are SciPy's own; see `docs/stats.md` for the derivatives.
+
+>>> import numpy as np
+>>> import chainrule as cr
+>>> x = np.linspace(0.0, 1.0, 5)
+>>> spline = cr.scipy.interpolate.CubicSpline(x, np.exp(x))
+>>> round(cr.grad(spline)(0.5), 3)
+1.649
+"""
+
+from __future__ import annotations
+
+from chainrule.scipy.interpolate import bsplines, cubic
+from chainrule.scipy.interpolate.piecewise import TABLE as _TABLE
+from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
+
+_OURS = (
+    _PPoly,
+    *(cubic.CubicHermiteSpline, cubic.CubicSpline, cubic.PchipInterpolator),
+    *(cubic.Akima1DInterpolator, cubic.pchip_interpolate),
+    *(bsplines.BSpline, bsplines.make_interp_spline, bsplines.splev),
+)
+_TABLE.objects = {found.__name__: found for found in _OURS}
+
+__getattr__, __dir__ = _TABLE.namespace()

@@ -1,0 +1,310 @@
+"""Piecewise polynomials over tensors: `scipy.interpolate.PPoly`, and what all interpolants share.
+
+Coefficients are tensors of shape (order, intervals, ...). Which interval a point is in has no
+derivative; the value there has those of a polynomial in the distance from the interval's start.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+from chainrule import ops
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere
+from chainrule.backend.extensions import SCIPY
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.interop.calculus import interval_of
+from chainrule.interop.manipulation import pad
+from chainrule.interop.operands import arrays_of, is_tracked, may_hold
+from chainrule.numpy.array_class import are_known
+from chainrule.scipy.dispatch import Table, call_ours, has_tensors, refused
+from chainrule.scipy.operands import inexact
+
+TABLE = Table("scipy.interpolate", SCIPY)
+"""The functions and classes of tensors of `scipy.interpolate`."""
+
+
+def coordinates_and_values(
+    name: str, coordinates: list[Any], values: list[Any]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return operands as tensors of one precision, of which coordinates are real."""
+    count = len(coordinates)
+    found = inexact(name, *coordinates, *values)
+    if found[0].is_complex():
+        return inexact(name, *coordinates, real=True), found[count:]
+    return found[:count], found[count:]
+
+
+def require(name: str, holds: Tensor, text: str) -> None:
+    """Raise if a condition is known not to hold for all elements."""
+    if holds_somewhere(ops.logical_not(holds)._array):
+        raise ArgumentError(f"{name}: {text}")
+
+
+def column(x: Tensor, like: Tensor) -> Tensor:
+    """Return an array with as many axes after its own as `like` has after its first."""
+    return ops.reshape(x, (*x.shape, *[1] * (like.ndim - 1)))
+
+
+def wrapped(q: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """Return points of the period from `start` to `end`, and the periods that they are away."""
+    turns = ops.floor((q - start) / (end - start)).detach()
+    return q - turns * (end - start), turns
+
+
+def within(q: Tensor, start: Tensor, end: Tensor, extrapolate: bool) -> Tensor:
+    """Return whether there is a value at points: not at NaN, and outside if it is extrapolated."""
+    if extrapolate:
+        return ops.logical_not(ops.isnan(q))
+    return ops.logical_and(ops.greater_equal(q, start), ops.less_equal(q, end))
+
+
+def only_where(inside: Tensor, values: Tensor) -> Tensor:
+    """Return values at points, and NaN elsewhere."""
+    outside = ops.logical_not(inside)
+    if not may_hold(outside):
+        return values
+    return ops.masked_fill(
+        values, ops.reshape(outside, (*inside.shape, *[1] * (values.ndim - inside.ndim))), math.nan
+    )
+
+
+class Interpolant(abc.ABC):
+    """A function that was made of data: SciPy's where all is known, recorded where it isn't."""
+
+    @abc.abstractmethod
+    def data(self) -> tuple[Any, ...]:
+        """Return what the values depend on."""
+
+    @abc.abstractmethod
+    def of_scipy(self) -> Any:
+        """Return SciPy's object of the same data, without derivatives."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of SciPy's object."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        full = f"scipy.interpolate.{type(self).__name__}.{name}"
+        if is_tracked(self.data()) or not are_known(list(self.data())):
+            if not hasattr(getattr(TABLE.scipys, type(self).__name__), name):
+                raise AttributeError(f"{full} doesn't exist")
+            raise MissingRuleError(
+                f"{full} has no derivative rule in chainrule: where no gradient is needed, make "
+                "the interpolant of x.detach()"
+            )
+        found = getattr(self.of_scipy(), name)
+        return refused(full, found, "it is SciPy's own here") if callable(found) else found
+
+
+# --- coefficients and values ----------------------------------------------------------------------
+
+
+def _ascending(x: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Return a function that puts points in ascending order, and the first and the last one."""
+    descends = x[-1] < x[0]
+    if not may_hold(descends):
+        return lambda points: points, x
+    sign = ops.where(descends, -1, 1).astype(x.dtype)
+    ends = ops.stack([x[0], x[-1]])
+    return lambda points: sign * points, ops.stack([ops.amin(ends), ops.amax(ends)])
+
+
+def _value(c: Any, x: Any, q: Any, nu: int = 0, extrapolate: Any = True, axis: int = 0) -> Tensor:
+    """Return the derivative of order `nu` at points."""
+    (x, q), (c,) = coordinates_and_values("PPoly", [x, q], [c])
+    if extrapolate == "periodic":
+        q, _ = wrapped(q, x[0], x[-1])
+    ascending, points = _ascending(x)
+    inside = within(q, points[0], points[-1], bool(extrapolate))
+    if may_hold(ops.logical_not(inside)):
+        q = ops.where(inside, q, x[0])
+    interval = interval_of(ascending(q), ascending(x))
+    powers = c.shape[0] - nu
+    parts = c[: max(powers, 1), interval]
+    distance = ops.reshape(q - x[interval], (*q.shape, *[1] * (parts.ndim - 1 - q.ndim)))
+    found = parts[0] * math.perm(powers - 1 + nu, nu) if powers > 0 else 0 * parts[0]
+    for i in range(1, powers):
+        found = found * distance + math.perm(powers - 1 - i + nu, nu) * parts[i]
+    found = only_where(inside, found)
+    return ops.movedim(found, tuple(range(q.ndim)), tuple(range(axis, axis + q.ndim)))
+
+
+def _derivative(c: Any, nu: int) -> Tensor:
+    (c,) = inexact("PPoly", c)
+    powers = c.shape[0] - nu
+    if powers < 1:
+        return 0 * c[:1]
+    factors = [math.perm(power + nu, nu) for power in range(powers - 1, -1, -1)]
+    return ops.stack([factor * part for factor, part in zip(factors, c, strict=False)])
+
+
+def _antiderivative(c: Any, x: Any) -> Tensor:
+    """Return the coefficients of the antiderivative that is 0 at the first breakpoint."""
+    (x,), (c,) = coordinates_and_values("PPoly", [x], [c])
+    widths = column(ops.diff(x), c[0])
+    parts = [c[i] / (c.shape[0] - i) for i in range(c.shape[0])]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total * widths + part
+    starts = ops.cumsum((total * widths)[:-1], dim=0)
+    return ops.stack([*parts, pad(starts, {0: (1, 0)})])
+
+
+def integral(
+    antiderivative: Any, start: Tensor, end: Tensor, a: Any, b: Any, periodic: bool
+) -> Any:
+    """Return the integral from `a` to `b`, by an antiderivative from `start` to `end`."""
+    found = []
+    for bound in (a, b):
+        if periodic:
+            at, turns = wrapped(bound, start, end)
+            found.append(antiderivative(at) + turns * (antiderivative(end) - antiderivative(start)))
+        else:
+            found.append(antiderivative(bound))
+    return found[1] - found[0]
+
+
+def _integral(c: Any, x: Any, a: Any, b: Any, extrapolate: Any) -> Any:
+    (x, a, b), (c,) = coordinates_and_values("PPoly.integrate", [x, a, b], [c])
+    whole, is_periodic = _antiderivative(c, x), extrapolate == "periodic"
+    at = lambda q: _value(whole, x, q, 0, extrapolate=bool(extrapolate))  # noqa: E731
+    return integral(at, x[0], x[-1], a, b, is_periodic)
+
+
+def _checked(c: Any, x: Any, axis: int) -> tuple[Tensor, Tensor]:
+    """Return coefficients with their axes first, and breakpoints."""
+    (x,), (c,) = coordinates_and_values("PPoly", [x], [c])
+    if c.ndim < 2:
+        raise ShapeError("PPoly: Coefficients array must be at least 2-dimensional.")
+    if not 0 <= axis < c.ndim - 1:
+        raise ArgumentError(f"PPoly: axis={axis} must be between 0 and {c.ndim - 1}")
+    c = ops.movedim(c, (axis, axis + 1), (0, 1))
+    if x.ndim != 1 or x.shape[0] < 2:
+        raise ShapeError(
+            "PPoly: x must be 1-dimensional, and at least 2 breakpoints are needed: got "
+            f"the shape {list(x.shape)}"
+        )
+    if not c.shape[0] or c.shape[1] != x.shape[0] - 1:
+        raise ShapeError(
+            "PPoly: number of coefficients != len(x)-1: expected the shape (order, "
+            f"{x.shape[0] - 1}, ...), got {list(c.shape)}"
+        )
+    steps = ops.diff(x) * ops.sign(x[-1] - x[0])
+    require("PPoly", ops.greater_equal(steps, 0), "`x` must be strictly increasing or decreasing.")
+    return c, x
+
+
+class PPoly(Interpolant):
+    """A piecewise polynomial, with SciPy's methods.
+
+    Parameters
+    ----------
+    c : array or Tensor, shape (k, m, ...)
+        Coefficients of the powers k - 1, ..., 0 of the distance from an interval's start.
+    x : array or Tensor, shape (m + 1,)
+        Breakpoints, in ascending or descending order.
+    extrapolate : bool or "periodic", default True
+        Whether there are values outside, or NaN.
+    axis : int, default 0
+        The axis of results that points take.
+
+    Notes
+    -----
+    Derivatives: with respect to coefficients, breakpoints and points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> square = cr.scipy.interpolate.PPoly(np.array([[1.0], [0.0], [0.0]]), np.array([0.0, 9.0]))
+    >>> cr.grad(square)(3.0)
+    6.0
+    """
+
+    c: Any
+    x: Any
+    extrapolate: Any
+    axis: int
+
+    def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
+        if has_tensors(c, x):
+            self._set(*call_ours(_checked, (c, x, axis), {}), extrapolate, axis)
+        else:
+            found = TABLE.scipys.PPoly(c, x, extrapolate, axis)
+            self._set(found.c, found.x, extrapolate, axis)
+
+    def _set(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
+        if extrapolate is None:
+            extrapolate = True
+        self.c, self.x, self.axis = c, x, axis
+        self.extrapolate = extrapolate if extrapolate == "periodic" else bool(extrapolate)
+
+    @classmethod
+    def construct_fast(cls, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Self:
+        """Return one with these coefficients, without checks."""
+        self = object.__new__(cls)
+        self._set(c, x, extrapolate, axis)
+        return self
+
+    def data(self) -> tuple[Any, ...]:
+        """Return coefficients and breakpoints."""
+        return self.c, self.x
+
+    def of_scipy(self) -> Any:
+        """Return SciPy's object."""
+        c, x = arrays_of([self.c, self.x])
+        return TABLE.scipys.PPoly.construct_fast(c, x, self.extrapolate, self.axis)
+
+    def _with(self, c: Any, extrapolate: Any) -> Self:
+        return self.construct_fast(c, self.x, extrapolate, self.axis)
+
+    def _has_tensors(self, *values: Any) -> bool:
+        return has_tensors(self.c, self.x, *values)
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """Return the derivative of order `nu` at points."""
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        if not self._has_tensors(x):
+            return self.of_scipy()(x, nu, extrapolate)
+        return call_ours(_value, (self.c, self.x, x, nu, extrapolate, self.axis), {})
+
+    def derivative(self, nu: int = 1) -> Self:
+        """Return the derivative of order `nu`, or the antiderivative of order -nu."""
+        if nu < 0:
+            return self.antiderivative(-nu)
+        if not self._has_tensors():
+            return self._with(self.of_scipy().derivative(nu).c, self.extrapolate)
+        return self._with(call_ours(_derivative, (self.c, nu), {}), self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> Self:
+        """Return the antiderivative of order `nu` that is 0 at the first breakpoint."""
+        if nu <= 0:
+            return self.derivative(-nu)
+        extrapolate = self.extrapolate != "periodic" and self.extrapolate
+        if not self._has_tensors():
+            return self._with(self.of_scipy().antiderivative(nu).c, extrapolate)
+        c = self.c
+        for _ in range(nu):
+            c = call_ours(_antiderivative, (c, self.x), {})
+        return self._with(c, extrapolate)
+
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """Return the integral from `a` to `b`."""
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        if not self._has_tensors(a, b):
+            return self.of_scipy().integrate(a, b, extrapolate)
+        return call_ours(_integral, (self.c, self.x, a, b, extrapolate), {})
+
+    def extend(self, c: Any, x: Any) -> None:
+        """Add breakpoints and coefficients, all of them arrays."""
+        if self._has_tensors(c, x):
+            raise MissingRuleError(
+                "scipy.interpolate.PPoly.extend has no derivative rule in chainrule: join the "
+                "coefficients by np.concatenate, and make a PPoly of them"
+            )
+        found = self.of_scipy()
+        found.extend(c, x)
+        self.c, self.x = found.c, found.x
