@@ -38,7 +38,7 @@ from chainrule.scipy.linalg.banded import solve_bands
 
 
 def basis(t: Tensor, k: int, q: Tensor, nu: int = 0) -> tuple[Tensor, Any]:
-    """Return in rows the derivatives of B-splines that are not zero at points, and where they begin.
+    """Return rows of derivatives of the B-splines that are not zero at points, and their numbers.
 
     C. de Boor, A Practical Guide to Splines, 1978, chapter X.
     """
@@ -58,7 +58,7 @@ def basis(t: Tensor, k: int, q: Tensor, nu: int = 0) -> tuple[Tensor, Any]:
     return found, first
 
 
-def _value(
+def spline_value(
     t: Any, c: Any, k: int, q: Any, nu: int = 0, extrapolate: Any = True, axis: int = 0
 ) -> Tensor:
     """Return the derivative of order `nu` at points."""
@@ -113,7 +113,7 @@ def _integral(t: Any, c: Any, k: int, a: Any, b: Any, extrapolate: Any) -> Any:
     if not extrapolate:
         a, b = [ops.minimum(ops.maximum(bound, start), end) for bound in (a, b)]
     knots, sums = _antiderivative(t, c, k)
-    at = lambda q: _value(knots, sums, k + 1, q)  # noqa: E731
+    at = lambda q: spline_value(knots, sums, k + 1, q)  # noqa: E731
     return integral(at, start, end, a, b, periodic=extrapolate == "periodic")
 
 
@@ -244,7 +244,7 @@ class BSpline(Interpolant):
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         if not self._has_tensors(x):
             return self.of_scipy()(x, nu, extrapolate)
-        return call_ours(_value, (*self.tck, x, nu, extrapolate, self.axis), {})
+        return call_ours(spline_value, (*self.tck, x, nu, extrapolate, self.axis), {})
 
     def derivative(self, nu: int = 1) -> Self:
         """Return the derivative of order `nu`."""
@@ -343,7 +343,7 @@ def _in_bands(rows: Tensor, first: Any, k: int) -> Tensor:
     return ops.where(exists, found, 0)
 
 
-def _interpolated(
+def interpolated(
     x: Any, y: Any, k: int, t: Any, bc_type: Any, axis: int, finite: bool
 ) -> tuple[Tensor, Tensor]:
     """Return the knots and coefficients of the spline through points."""
@@ -481,7 +481,7 @@ def make_interp_spline(
         raise ArgumentError(
             f"make_interp_spline: Too much info for k={k}: bc_type can only be None."
         )
-    knots, c = call_ours(_interpolated, (x, y, k, t, bc_type, axis, check_finite), {})
+    knots, c = call_ours(interpolated, (x, y, k, t, bc_type, axis, check_finite), {})
     extrapolate = "periodic" if isinstance(bc_type, str) and k > 1 else True
     return BSpline.construct_fast(knots, c, k, extrapolate, axis % c.ndim)
 
@@ -523,5 +523,5 @@ def _extended(t: Any, c: Any, k: int, q: Any, nu: int, ext: int) -> Tensor:
         require("splev", inside, "Found x value not in the domain")
     elif ext == 3 and not nu:  # as FITPACK does: it extrapolates derivatives
         q = ops.minimum(ops.maximum(q, start), end)
-    found = _value(t, c, k, q, nu)
+    found = spline_value(t, c, k, q, nu)
     return ops.where(inside, found, 0) if ext == 1 else found

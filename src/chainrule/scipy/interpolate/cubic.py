@@ -49,7 +49,7 @@ def _nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Tensor, list[Ten
     return x, [ops.movedim(part, axis, 0) for part in found]
 
 
-def _hermite(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
+def hermite(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
     """Return the coefficients of the cubics with given values and slopes."""
     widths = column(ops.diff(x), y)
     slope = ops.diff(y, dim=0) / widths
@@ -59,7 +59,7 @@ def _hermite(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
 
 def _coefficients(name: str, x: Any, y: Any, axis: int, slopes: tuple[Slopes], *rest: Any) -> Any:
     x, (y,) = _nodes(name, x, axis, y)
-    return _hermite(x, y, slopes[0](x, y, *rest) if y.numel() else y), x
+    return hermite(x, y, slopes[0](x, y, *rest) if y.numel() else y), x
 
 
 class _CubicInterpolant(PPoly):
@@ -76,7 +76,7 @@ class _CubicInterpolant(PPoly):
 
 def _with_slopes(x: Any, y: Any, dydx: Any, axis: int) -> tuple[Tensor, Tensor]:
     x, (y, slopes) = _nodes("CubicHermiteSpline", x, axis, y, dydx)
-    return _hermite(x, y, slopes), x
+    return hermite(x, y, slopes), x
 
 
 class CubicHermiteSpline(_CubicInterpolant):
@@ -281,7 +281,7 @@ class CubicSpline(_CubicInterpolant):
 # --- interpolants that keep the shape of the data -------------------------------------------------
 
 
-def _monotone_slopes(x: Tensor, y: Tensor) -> Tensor:
+def monotone_slopes(x: Tensor, y: Tensor) -> Tensor:
     """Return slopes with which the interpolant is monotone where the data are.
 
     F. N. Fritsch, J. Butland, SIAM J. Sci. Comput. 5(2), 1984; ends as C. Moler, Numerical
@@ -327,7 +327,7 @@ class PchipInterpolator(_CubicInterpolant):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
         if has_tensors(x, y):
-            self._make(_monotone_slopes, x, y, axis, extrapolate)
+            self._make(monotone_slopes, x, y, axis, extrapolate)
         else:
             self._take(TABLE.scipys.PchipInterpolator(x, y, axis, extrapolate))
 
@@ -400,5 +400,5 @@ def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     """
     found = PchipInterpolator(xi, yi, axis)
     if np.ndim(der) == 0:
-        return found(x, der)
-    return [found(x, order) for order in der]
+        return found.derivative(der)(x)
+    return [found.derivative(order)(x) for order in der]

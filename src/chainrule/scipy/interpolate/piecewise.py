@@ -112,6 +112,15 @@ def _ascending(x: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     return lambda points: sign * points, ops.stack([ops.amin(ends), ops.amax(ends)])
 
 
+def polynomial(parts: Tensor, degree: int, distance: Tensor, nu: int = 0) -> Tensor:
+    """Return the derivative of order `nu`, given the coefficients that it needs, highest first."""
+    distance = ops.reshape(distance, (*distance.shape, *[1] * (parts.ndim - 1 - distance.ndim)))
+    found = math.perm(degree, nu) * parts[0]
+    for power in range(degree - 1, nu - 1, -1):
+        found = found * distance + math.perm(power, nu) * parts[degree - power]
+    return found
+
+
 def _value(c: Any, x: Any, q: Any, nu: int = 0, extrapolate: Any = True, axis: int = 0) -> Tensor:
     """Return the derivative of order `nu` at points."""
     (x, q), (c,) = coordinates_and_values("PPoly", [x, q], [c])
@@ -122,12 +131,8 @@ def _value(c: Any, x: Any, q: Any, nu: int = 0, extrapolate: Any = True, axis: i
     if may_hold(ops.logical_not(inside)):
         q = ops.where(inside, q, x[0])
     interval = interval_of(ascending(q), ascending(x))
-    powers = c.shape[0] - nu
-    parts = c[: max(powers, 1), interval]
-    distance = ops.reshape(q - x[interval], (*q.shape, *[1] * (parts.ndim - 1 - q.ndim)))
-    found = parts[0] * math.perm(powers - 1 + nu, nu) if powers > 0 else 0 * parts[0]
-    for i in range(1, powers):
-        found = found * distance + math.perm(powers - 1 - i + nu, nu) * parts[i]
+    parts = c[: max(c.shape[0] - nu, 1), interval]
+    found = polynomial(parts, c.shape[0] - 1, q - x[interval], nu)
     found = only_where(inside, found)
     return ops.movedim(found, tuple(range(q.ndim)), tuple(range(axis, axis + q.ndim)))
 
