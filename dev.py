@@ -74,6 +74,7 @@ SLOW = [
     "primitives",
     "scipy_fft",
     "scipy_integrate",
+    "scipy_interpolate",
     "scipy_linalg",
     "scipy_optimize",
     "scipy_signal",

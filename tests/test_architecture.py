@@ -437,6 +437,7 @@ PUBLIC_MODULES = {
     "chainrule.scipy": {
         "fft",
         "integrate",
+        "interpolate",
         "linalg",
         "optimize",
         "signal",

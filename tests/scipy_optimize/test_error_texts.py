@@ -99,7 +99,7 @@ def test_errors_of_the_users_function_are_left_alone() -> None:
 
 
 def test_a_namespace_of_scipys_that_is_not_here_is_named_with_the_way_out() -> None:
-    with pytest.raises(AttributeError, match=r"interpolate': call SciPy's own .* cr.wrap"):
-        cr.scipy.interpolate  # noqa: B018 - the access is what raises
+    with pytest.raises(AttributeError, match=r"ndimage': call SciPy's own .* cr.wrap"):
+        cr.scipy.ndimage  # noqa: B018 - the access is what raises
     with pytest.raises(AttributeError, match="did you mean 'optimize'"):
         cr.scipy.optimise  # noqa: B018 - the access is what raises

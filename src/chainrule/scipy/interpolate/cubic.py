@@ -21,6 +21,7 @@ from chainrule.scipy.interpolate.piecewise import (
     require,
 )
 from chainrule.scipy.linalg.banded import solve_bands
+from chainrule.scipy.operands import inexact
 
 Slopes = Callable[..., Tensor]
 
@@ -287,6 +288,7 @@ def monotone_slopes(x: Tensor, y: Tensor) -> Tensor:
     F. N. Fritsch, J. Butland, SIAM J. Sci. Comput. 5(2), 1984; ends as C. Moler, Numerical
     Computing with MATLAB, 2004, chapter 3.6.
     """
+    (y,) = inexact("PchipInterpolator", y, real=True)
     h = column(ops.diff(x), y)
     m = ops.diff(y, dim=0) / h
     if y.shape[0] == 2:
@@ -334,6 +336,7 @@ class PchipInterpolator(_CubicInterpolant):
 
 def _akima_slopes(x: Tensor, y: Tensor, is_modified: bool) -> Tensor:
     """Return the slopes of H. Akima, J. ACM 17(4), 1970, or the modified ones of MATLAB."""
+    (y,) = inexact("Akima1DInterpolator", y, real=True)
     m = ops.diff(y, dim=0) / column(ops.diff(x), y)
     if y.shape[0] == 2:
         return ops.cat([m, m])

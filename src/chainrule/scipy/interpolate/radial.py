@@ -110,8 +110,6 @@ def _checked(y: Any, d: Any, smoothing: Any, epsilon: Any) -> list[Tensor]:
     (y, smoothing, epsilon), (d,) = coordinates_and_values(
         "RBFInterpolator", [y, smoothing, epsilon], [d]
     )
-    if y.ndim != 2:
-        raise ShapeError("RBFInterpolator: `y` must be a 2-dimensional array.")
     n = y.shape[0]
     if not d.ndim or d.shape[0] != n:
         raise ShapeError(
@@ -210,6 +208,10 @@ class RBFInterpolator(Interpolant):
         self.y, self.d, self.smoothing = y, d, smoothing
         self.epsilon = 1.0 if epsilon is None else epsilon
         self.degree = self._degree_of_polynomial(known[self.kernel][1], degree)
+        if np.ndim(y) != 2:
+            raise ShapeError(
+                f"RBFInterpolator: `y` must be a 2-dimensional array, got {np.ndim(y)} dimensions"
+            )
         rank = np.shape(y)[-1]
         self._settings = (self.kernel, _monomials(rank, self.degree))
         least = len(self._settings[1])
