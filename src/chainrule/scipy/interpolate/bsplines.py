@@ -405,11 +405,11 @@ def _periodic(x: Tensor, y: Tensor, t: Tensor, k: int) -> Tensor:
             "expected")  # fmt: skip
     rows, first = basis(t, k, x[:-1])
     position = (np.arange(n) - tensor_of(first)[:, None]) % n
-    matrix = 0
+    turns = []
     for turn in range(0, k + 1, n):
-        at = position + turn
-        found = rows[np.arange(n)[:, None], ops.clamp(at, 0, k)]
-        matrix = matrix + ops.where(at <= k, found, 0)
+        found = rows[np.arange(n)[:, None], ops.clamp(position + turn, 0, k)]
+        turns.append(ops.where(position + turn <= k, found, 0))
+    matrix = ops.sum(ops.stack(turns), dim=0)
     sides = ops.reshape(y[:-1], (n, -1))
     c = ops.reshape(solve(cast(matrix, sides.dtype), sides), (n, *y.shape[1:]))
     return c[np.arange(n + k) % n]

@@ -80,7 +80,8 @@ def _at(
     axis %= y.ndim
     y = ops.movedim(y, axis, 0)
     if spline is not None:
-        found = spline_value(*spline, q)
+        knots, coefficients, degree = spline
+        found = spline_value(knots, coefficients, degree, q)
     elif kind in _STEPS:
         found = y[_step(x, q, kind)]
     else:

@@ -141,7 +141,8 @@ def _derivative(c: Any, nu: int) -> Tensor:
     (c,) = inexact("PPoly", c)
     powers = c.shape[0] - nu
     if powers < 1:
-        return 0 * c[:1]
+        zero: Tensor = 0 * c[:1]
+        return zero
     factors = [math.perm(power + nu, nu) for power in range(powers - 1, -1, -1)]
     return ops.stack([factor * part for factor, part in zip(factors, c, strict=False)])
 
@@ -236,10 +237,11 @@ class PPoly(Interpolant):
 
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
         if has_tensors(c, x):
-            self._set(*call_ours(_checked, (c, x, axis), {}), extrapolate, axis)
+            c, x = call_ours(_checked, (c, x, axis), {})
         else:
             found = TABLE.scipys.PPoly(c, x, extrapolate, axis)
-            self._set(found.c, found.x, extrapolate, axis)
+            c, x = found.c, found.x
+        self._set(c, x, extrapolate, axis)
 
     def _set(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
         if extrapolate is None:
