@@ -324,7 +324,7 @@ class PchipInterpolator(_CubicInterpolant):
     >>> x = np.array([0.0, 1.0, 2.0, 3.0])
     >>> pchip = cr.scipy.interpolate.PchipInterpolator
     >>> cr.grad(lambda y: pchip(x, y)(1.5))(x).round(5)
-    array([-0.03125,  0.53125,  0.53125, -0.03125])
+    array([-0.0625,  0.5625,  0.5625, -0.0625])
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
