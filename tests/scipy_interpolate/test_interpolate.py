@@ -390,6 +390,19 @@ def test_mistakes() -> None:
             call(cr.scipy.interpolate, y)
 
 
+def test_arrays_out_of_order_are_seen_while_a_function_is_compiled() -> None:
+    s, wrong = cr.scipy.interpolate, X[[0, 2, 1, 3, 4, 5, 6]]
+    for call in (
+        lambda y: s.CubicSpline(wrong, y)(1.5),
+        lambda y: s.make_interp_spline(wrong, y)(1.5),
+        lambda y: s.make_interp_spline(X, y, 2, np.r_[wrong, X[:3]])(1.5),
+        lambda y: s.BSpline(wrong, y, 2)(1.5),
+        lambda y: s.RegularGridInterpolator((wrong,), y)([1.5]),
+    ):
+        with pytest.raises(cr.ArgumentError, match=r"increasing|sorted|order|ascending"):
+            cr.compile(call)(cr.tensor(Y))
+
+
 def test_neighbors() -> None:
     settings = {"neighbors": 5, "smoothing": 0.1}
     weights = RNG.normal(size=3)

@@ -29,6 +29,7 @@ from chainrule.scipy.interpolate.piecewise import (
     integral,
     only_where,
     require,
+    require_order,
     within,
     wrapped,
 )
@@ -119,6 +120,8 @@ def _integral(t: Any, c: Any, k: int, a: Any, b: Any, extrapolate: Any) -> Any:
 
 def _checked(t: Any, c: Any, k: int, axis: int) -> tuple[Tensor, Tensor]:
     """Return knots, and coefficients with their axis first."""
+    sorted_knots = "Knots must be in a non-decreasing order."
+    require_order("BSpline", t, sorted_knots, is_strict=False)
     (t,), (c,) = coordinates_and_values("BSpline", [t], [c])
     if k < 0:
         raise ArgumentError("BSpline: Spline order cannot be negative.")
@@ -136,7 +139,7 @@ def _checked(t: Any, c: Any, k: int, axis: int) -> tuple[Tensor, Tensor]:
             f"{n} coefficients, got {c.shape[0]}"
         )
     require("BSpline", ops.isfinite(t), "Knots should not have nans or infs.")
-    require("BSpline", ops.diff(t) >= 0, "Knots must be in a non-decreasing order.")
+    require("BSpline", ops.diff(t) >= 0, sorted_knots)
     require("BSpline", t[n] > t[k], "Need at least two internal knots.")
     return t, c
 
@@ -302,6 +305,8 @@ def _knots(x: Tensor, k: int, bc_type: Any) -> Tensor:
     return _ends_repeated(x, inner, k + 1)
 
 
+_INCREASING = "Expect x to be a 1D strictly increasing sequence."
+_SORTED = "Expect t to be a 1-D sorted array_like."
 _ORDERS = {"clamped": 1, "natural": 2}
 
 
@@ -348,6 +353,8 @@ def interpolated(
 ) -> tuple[Tensor, Tensor]:
     """Return the knots and coefficients of the spline through points."""
     name = "make_interp_spline"
+    require_order(name, x, _INCREASING)
+    require_order(name, t, _SORTED, is_strict=False)
     (x, *knots), (y,) = coordinates_and_values(name, [x] if t is None else [x, t], [y])
     x, y = _points(name, x, y, axis, finite)
     if k < 2 and t is None:
@@ -356,7 +363,7 @@ def interpolated(
     n, size = x.shape[0], t.shape[0] - k - 1
     if t.ndim != 1 or size < n:
         raise ShapeError(f"{name}: Got {list(t.shape)} knots, need at least {n + k + 1}.")
-    require(name, ops.diff(t) >= 0, "Expect t to be a 1-D sorted array_like.")
+    require(name, ops.diff(t) >= 0, _SORTED)
     require(name, (x[0] >= t[k]) & (x[-1] <= t[-k]), "Out of bounds: x is beyond t[k] or t[-k].")
     if isinstance(bc_type, str):
         return t, _periodic(x, y, t, k)
@@ -393,7 +400,7 @@ def _points(name: str, x: Tensor, y: Tensor, axis: int, finite: bool) -> tuple[T
     if finite:
         for part in (x, y):
             require(name, ops.isfinite(part), "array must not contain infs or NaNs")
-    require(name, ops.diff(x) > 0, "Expect x to be a 1D strictly increasing sequence.")
+    require(name, ops.diff(x) > 0, _INCREASING)
     return x, y
 
 

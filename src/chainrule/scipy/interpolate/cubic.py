@@ -19,6 +19,7 @@ from chainrule.scipy.interpolate.piecewise import (
     column,
     coordinates_and_values,
     require,
+    require_order,
 )
 from chainrule.scipy.linalg.banded import solve_bands
 from chainrule.scipy.operands import inexact
@@ -28,6 +29,8 @@ Slopes = Callable[..., Tensor]
 
 def _nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Tensor, list[Tensor]]:
     """Return checked nodes, and values with the axis of the nodes first."""
+    increasing = "`x` must be strictly increasing sequence."
+    require_order(name, x, increasing)
     (x,), found = coordinates_and_values(name, [x], list(values))
     y = found[0]
     if not y.ndim or not -y.ndim <= axis < y.ndim:
@@ -46,7 +49,7 @@ def _nodes(name: str, x: Any, axis: int, *values: Any) -> tuple[Tensor, list[Ten
         )
     for label, part in zip(("x", "y", "dydx"), (x, *found), strict=False):
         require(name, ops.isfinite(part), f"`{label}` must contain only finite values.")
-    require(name, ops.greater(ops.diff(x), 0), "`x` must be strictly increasing sequence.")
+    require(name, ops.greater(ops.diff(x), 0), increasing)
     return x, [ops.movedim(part, axis, 0) for part in found]
 
 

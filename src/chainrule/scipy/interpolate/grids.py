@@ -32,6 +32,7 @@ from chainrule.scipy.interpolate.piecewise import (
     only_where,
     polynomial,
     require,
+    require_order,
 )
 from chainrule.scipy.operands import inexact
 
@@ -206,6 +207,13 @@ _WITH_NU = ("slinear", "cubic", "quintic")
 def _on_grid(points: Any, values: Any) -> tuple[tuple[Tensor, ...], Tensor]:
     """Return checked coordinates of the axes in ascending order, and the values there."""
     name = "RegularGridInterpolator"
+    texts = [
+        f"The points in dimension {i} must be strictly ascending or descending"
+        for i in range(len(points))
+    ]
+    for x, text in zip(points, texts, strict=True):
+        if not has_tensors(x) and np.ndim(x) == 1 and len(x) > 1:
+            require_order(name, np.asarray(x) * np.sign(x[-1] - x[0]), text)
     grid, (values,) = coordinates_and_values(name, [*points], [values])
     if len(grid) > values.ndim:
         raise ShapeError(
@@ -224,8 +232,7 @@ def _on_grid(points: Any, values: Any) -> tuple[tuple[Tensor, ...], Tensor]:
             grid[i] = ops.where(descends, ops.flip(x, (0,)), x)
             wide = ops.reshape(descends, (1,) * values.ndim)
             values = ops.where(wide, ops.flip(values, (i,)), values)
-        text = f"The points in dimension {i} must be strictly ascending or descending"
-        require(name, ops.diff(grid[i]) > 0, text)
+        require(name, ops.diff(grid[i]) > 0, texts[i])
     return tuple(grid), values
 
 

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
@@ -42,6 +44,14 @@ def require(name: str, holds: Tensor, text: str) -> None:
     """Raise if a condition is known not to hold for all elements."""
     if holds_somewhere(ops.logical_not(holds)._array):
         raise ArgumentError(f"{name}: {text}")
+
+
+def require_order(name: str, x: Any, text: str, is_strict: bool = True) -> None:
+    """Raise if an array isn't in ascending order, also where a compiled function is traced."""
+    if not has_tensors(x) and np.ndim(x) == 1:
+        steps = np.diff(np.asarray(x))
+        if not (steps > 0 if is_strict else steps >= 0).all():
+            raise ArgumentError(f"{name}: {text}")
 
 
 def column(x: Tensor, like: Tensor) -> Tensor:
