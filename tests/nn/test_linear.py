@@ -58,3 +58,40 @@ def test_learns_a_linear_map() -> None:
     assert layer.bias is not None
     np.testing.assert_allclose(layer.weight.tolist(), [[1.0, -2.0, 3.0]], atol=1e-3)
     np.testing.assert_allclose(layer.bias.tolist(), [0.5], atol=1e-3)
+
+
+def test_biases_are_added_in_the_memory_of_products_alone() -> None:
+    rng = np.random.default_rng(0)
+    f = cr.nn.functional
+
+    def image(x: cr.Tensor, w: cr.Tensor, b: cr.Tensor | None = None) -> cr.Tensor:
+        return f.conv2d(x.reshape(1, 1, 1, -1), w[:, :1, None, None], b)
+
+    pairs = {
+        "linear": (f.linear, lambda x, w, b: x @ w.T + b),
+        "conv2d": (image, lambda x, w, b: image(x, w) + b[:, None, None]),
+        "layer_norm": (
+            lambda x, w, b: f.layer_norm(x, (32,), w[0], b),
+            lambda x, w, b: f.layer_norm(x, (32,), w[0]) + b,
+        ),
+        "without weight": (
+            lambda x, w, b: f.layer_norm(x, (32,), None, b) * w[0],
+            lambda x, w, b: (f.layer_norm(x, (32,)) + b) * w[0],
+        ),
+    }
+    for rows in (4, 300):  # below and above the size from which the memory is used again
+        inputs = [
+            cr.tensor(rng.standard_normal(shape), requires_grad=True)
+            for shape in ((rows, 32), (32, 32), (32,))
+        ]
+        before = [x.tolist() for x in inputs]
+        for name, pair in pairs.items():
+            found = []
+            for layer in pair:
+                y = layer(*inputs)
+                grads = cr.autograd_grad(y.square().sum(), inputs, create_graph=True)
+                second = cr.autograd_grad(sum(g.square().sum() for g in grads), inputs)
+                found.append([t.detach().numpy() for t in (y, *grads, *second)])
+            for one, other in zip(*found, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-9, err_msg=name)
+        assert [x.tolist() for x in inputs] == before

@@ -27,6 +27,7 @@ from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.interrupts import call_with
+from chainrule.primitives import elementwise
 from chainrule.primitives.primitive import Primitive, forward_of
 
 Array = Any
@@ -34,7 +35,7 @@ Array = Any
 _new = object.__new__
 _mode = MODES.get
 _frame = sys._getframe
-np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
+np_asarray, np_array, np_add = numpy_xp.asarray, numpy_xp.array, numpy_xp.add
 
 
 def record(
@@ -213,6 +214,37 @@ def apply(
     if modes is not None and modes.special:
         observe(modes, primitive, tensors, arrays, (result,), settings)
     return result if carried is None else as_carried(result, carried)
+
+
+def add_to_new(x: Tensor, y: Any) -> Tensor:
+    """Return x + y, where `x` is a new tensor that the caller drops, such as a product.
+
+    The sum of large arrays takes the memory of `x`: its node saves its inputs alone, and that of
+    the sum nothing.
+    """
+    if x.__class__ is not Tensor or y.__class__ is not Tensor:
+        return elementwise.add.apply(x, y)
+    a, b, modes = x._array, y._array, _mode()
+    in_place = (
+        a.__class__ is ndarray is b.__class__
+        and a.size >= _IN_PLACE_MIN_ELEMENTS
+        and a.dtype is b.dtype
+        and b.ndim <= a.ndim
+        and all([n in (1, m) for n, m in zip(b.shape[::-1], a.shape[::-1], strict=False)])
+        and (modes is None or not modes.special)  # nobody was shown `x`
+    )
+    if not in_place:
+        return elementwise.add.apply(x, y)
+    sum_: Tensor = apply(elementwise.add, (x, y), {}, _add_in_place)
+    return sum_
+
+
+def _add_in_place(x: Array, y: Array) -> Array:
+    return np_add(x, y, out=x)
+
+
+_IN_PLACE_MIN_ELEMENTS = 1 << 13
+"""Number of elements from which fresh memory costs more than the general recorder."""
 
 
 def as_carried(result: Tensor, kind: type[Tensor]) -> Tensor:

@@ -31,21 +31,20 @@ def _is_single(x: Array) -> bool:
     return bool(x.dtype.itemsize <= 4)
 
 
-@errstate(over="ignore")  # tanh of an infinity is exact
-def _scaled_square(xp: Any, x: Array, out: Array) -> Array:
-    u = xp.multiply(x, x, out=out)
-    u *= UNIT
-    return u
-
-
 def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
-    if not _is_single(x):
+    if _is_single(x):
+        _fill_single_cdf(xp, out, x.astype(xp.float32, copy=False), scratch)
+    else:
         xp.multiply(x, -0.7071067811865476, out=scratch)
         xp.multiply(special.kernel_for("erfc", xp)(scratch), 0.5, out=out)
-        return
-    wide = x.astype(xp.float32, copy=False)
+
+
+@errstate(over="ignore", under="ignore")  # 1 / (1 + e) is exact for e = 0 and infinity
+def _fill_single_cdf(xp: Any, out: Array, wide: Array, scratch: Array) -> None:
+    """Fill in Φ as 1 / (1 + exp): NumPy's exp takes half the time of tanh, or less."""
     c0, c1, c2, c3, c4 = CURVE
-    u = _scaled_square(xp, wide, scratch)
+    u = xp.multiply(wide, wide, out=scratch)
+    u *= UNIT
     curve = xp.add(u, c4, out=out if out.dtype == wide.dtype else None)
     xp.divide(c3, curve, out=curve)
     curve += u
@@ -53,10 +52,11 @@ def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
     xp.divide(c1, curve, out=curve)
     curve += u
     curve += c0
+    curve *= -2
     curve *= wide
-    xp.tanh(curve, out=curve)
-    curve *= 0.5
-    xp.add(curve, 0.5, out=out, casting="same_kind")
+    xp.exp(curve, out=curve)
+    curve += 1
+    xp.divide(1, curve, out=out, casting="same_kind")
 
 
 def gelu(xp: Any, x: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.location import user_stack_level
+from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
@@ -291,7 +292,7 @@ def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tens
     if matrix.ndim == 2:
         matrix = shaping.transpose.apply(matrix, axes=(1, 0))
     product = _matmul(input, matrix)
-    return product if bias is None else elementwise.add.apply(product, bias)
+    return product if bias is None else add_to_new(product, bias)
 
 
 # --- sums with a product: beta · x + alpha · (a product) ------------------------------------------

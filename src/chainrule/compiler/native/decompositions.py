@@ -215,7 +215,7 @@ def _normal_cdf(xp: Any, x: Any) -> Any:
     c0, c1, c2, c3, c4 = normal.CURVE
     u = x * x * normal.UNIT
     curve = c1 / (c3 / (u + c4) + u + c2) + u + c0
-    return 0.5 * xp.tanh(curve * x) + 0.5
+    return 1 / (1 + xp.exp(curve * -2 * x))
 
 
 def _logaddexp2(xp: Any, x: Any, y: Any) -> Any:

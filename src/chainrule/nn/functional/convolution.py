@@ -7,10 +7,11 @@ from typing import Any
 
 from chainrule import ops
 from chainrule.arguments import Operand, floating
+from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.pooling import Sizes, per_dim, with_batch_axis, without_batch_axis
-from chainrule.primitives import convolution, elementwise
+from chainrule.primitives import convolution
 
 __all__ = [
     "conv1d",
@@ -432,7 +433,7 @@ def _add_bias(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor
             f"{name}: Input type ({out.dtype}) and bias type ({b.dtype}) should be the same: "
             "convert one with .to(dtype)"
         )
-    return elementwise.add.apply(out, ops.reshape(b, (-1, *(1,) * rank)))
+    return add_to_new(out, ops.reshape(b, (-1, *(1,) * rank)))
 
 
 def _joined(sizes: Sequence[int]) -> str:

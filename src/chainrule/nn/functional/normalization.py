@@ -11,6 +11,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.modes import no_grad
+from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -58,12 +59,14 @@ def affine(
     x: Tensor, weight: Operand | None, bias: Operand | None, shape: tuple[int, ...] | None = None
 ) -> Tensor:
     """Return x · weight + bias, both in the given shape."""
+    add = ops.add
     if weight is not None:
         factor = cast(floating(weight), x.dtype)
         x = ops.multiply(x, factor if shape is None else ops.reshape(factor, shape))
+        add = add_to_new
     if bias is not None:
         offset = cast(floating(bias), x.dtype)
-        x = ops.add(x, offset if shape is None else ops.reshape(offset, shape))
+        x = add(x, offset if shape is None else ops.reshape(offset, shape))
     return x
 
 
