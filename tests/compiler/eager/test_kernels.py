@@ -48,6 +48,15 @@ ROWS = (307, 233)
 
 Job = tuple[Callable[..., Any], list[np.ndarray]]
 
+
+def lstm(x: cr.Tensor, w: cr.Tensor, u: cr.Tensor, b: cr.Tensor) -> cr.Tensor:
+    """Return all results of an LSTM: outputs, the last h and c."""
+    layer = cr.nn.LSTM(x.shape[-1], u.shape[-1], dtype=x.dtype)
+    named = dict(zip(dict(layer.named_parameters()), (w, u, b, -0.5 * b), strict=True))
+    out, last = cr.func.functional_call(layer, named, (x,))
+    return cr.cat([out, *last])
+
+
 OPERATIONS: dict[str, Job] = {
     "add": (lambda x, y: x + y, [signed(N), signed(N)]),
     "add a number": (lambda x: x + 1.5, [signed(N)]),
@@ -133,6 +142,7 @@ OPERATIONS: dict[str, Job] = {
         ),
         [signed(9, 5, 31, 33), signed(9, 7, 29, 31)],
     ),
+    "lstm": (lstm, [signed(9, 19, 6), *(0.3 * signed(40, k) for k in (6, 10)), signed(40)]),
     "max_pool, meeting": (lambda x: F.max_pool2d(x, 3, stride=2), [signed(3, 7, 51, 50)]),
 }
 EXACT = (
@@ -264,6 +274,26 @@ def test_other_byte_orders_run_in_numpy(name: str, native: None) -> None:
     for x, y in zip(found, run(function, arrays, swapped), strict=True):
         size = np.abs(y).max()
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * size)
+
+
+def test_gradients_of_an_lstm_in_other_layouts(native: None) -> None:
+    arrays = [signed(30, 17, 6), 0.3 * signed(40, 6), 0.3 * signed(40, 10), signed(40)]
+    scattered = np.frombuffer(b"-" + signed(64, 17, 10).tobytes(), offset=1).reshape(64, 17, 10)
+    gradients = [
+        cr.ones(1, dtype=cr.float64).expand(64, 17, 10),
+        cr.from_numpy(signed(10, 17, 64)).permute(2, 1, 0),
+        cr.from_numpy(scattered.copy()),
+        cr.from_numpy(scattered),  # unaligned, read-only
+    ]
+    for g in gradients:
+        found = []
+        for kernels in ("native", "numpy"):
+            cr.set_kernels(kernels)
+            leaves = [cr.tensor(x, requires_grad=True) for x in arrays]
+            out = lstm(*leaves)[:30]
+            found.append(cr.autograd_grad(out, leaves, g[:30]))
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softmax", "sum", "relu", "cumulative_sum", "mean of columns"])

@@ -6,12 +6,13 @@ rules (`elementwise`); other kernels are written by hand, as Python that LLVM co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from chainrule.autograd.record_fast import exchange
 from chainrule.compiler.native import jit
 from chainrule.errors import ArgumentError, MissingExtraError
+from chainrule.kernels import recurrence
 from chainrule.primitives.primitive import Primitive, Substitute
 
 __all__ = ["get_kernels", "set_kernels"]
@@ -42,7 +43,7 @@ def set_kernels(kernels: str, /) -> None:
     """Compute the common eager operations on large arrays with machine code or with NumPy.
 
     Machine code makes a single pass over memory where NumPy makes several (softmax, layer_norm,
-    gelu, sigmoid, cumsum, indexing, max_pool2d, and the gradients of most operations). Matrix
+    gelu, sigmoid, cumsum, indexing, max_pool2d, LSTM, and the gradients of most operations). Matrix
     products, and the convolutions that use them, use the widest vector instructions of the
     processor. The threads (`set_num_threads`) spin for 0.2 ms while they wait for the next
     operation. Kernels are compiled when first needed, which takes about half a second for each
@@ -87,9 +88,10 @@ def set_kernels(kernels: str, /) -> None:
                 "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
+        from chainrule.compiler.eager.kernels.recurrence import STEPS
         from chainrule.compiler.eager.table import substitutes
 
-        install(substitutes())
+        install(substitutes(), STEPS)
     else:
         install({})
 
@@ -106,11 +108,15 @@ def using_kernels(kernels: str) -> Iterator[None]:
         _chosen[:] = chosen
 
 
-def install(substitutes: dict[Primitive, Substitute]) -> None:
-    """Install these substitutes for their primitives; NumPy computes all others."""
+def install(
+    substitutes: dict[Primitive, Substitute], steps: Mapping[str, Callable[..., None]] | None = None
+) -> None:
+    """Install substitutes of primitives, and steps of recurrences; NumPy computes all others."""
     for primitive in _installed.keys() - substitutes.keys():
         exchange(primitive, None)
     for primitive, substitute in substitutes.items():
         exchange(primitive, substitute)
     _installed.clear()
     _installed.update(substitutes)
+    recurrence.STEPS.clear()
+    recurrence.STEPS.update(steps or {})

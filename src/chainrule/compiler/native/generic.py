@@ -14,5 +14,6 @@ from chainrule.compiler.native.vector_math import log_f8 as log
 from chainrule.compiler.native.vector_math import plus, times_plus
 from chainrule.compiler.native.vector_math import rank_f8 as rank
 from chainrule.compiler.native.vector_math import ranked_f8 as ranked
+from chainrule.compiler.native.vector_math import tanh_f8 as tanh
 
-__all__ = ["exp", "log", "plus", "rank", "ranked", "real", "times_plus", "u8"]
+__all__ = ["exp", "log", "plus", "rank", "ranked", "real", "tanh", "times_plus", "u8"]

@@ -20,7 +20,8 @@ MIN_SIZE = 1 << 12
 """Number of elements from which a kernel is faster than several NumPy calls."""
 
 _CODES = {"f": "f4", "d": "f8"}
-_TYPED = {name: f"{name}_{{}}" for name in ("exp", "log", "rank", "ranked")} | {"real": "{}"}
+_NAMES = ("exp", "log", "rank", "ranked", "tanh")
+_TYPED = {name: f"{name}_{{}}" for name in _NAMES} | {"real": "{}"}
 
 
 class Kernel:
