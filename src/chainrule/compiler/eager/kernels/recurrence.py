@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.compiler.native.generic import exp, real, tanh, u8
@@ -81,5 +82,5 @@ def lstm_vjp(
     _LSTM_VJP(char, n, width or 1, acts, size, c, tanhs, d_out, dh, dc, grads)
 
 
-STEPS = {"lstm": lstm, "lstm_vjp": lstm_vjp}
+STEPS: dict[str, Callable[..., None]] = {"lstm": lstm, "lstm_vjp": lstm_vjp}
 """The steps, as `kernels.recurrence` calls them."""
