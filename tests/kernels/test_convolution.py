@@ -1,0 +1,69 @@
+"""Both ways to compute a convolution: with shifts of padded rows, and with copies of windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.kernels import convolution
+
+# Shapes of images and kernels, stride, padding, dilation
+SETTINGS: list[tuple[Any, ...]] = [
+    ((5, 2, 7), (3, 2, 3), (1,), ((1, 1),), (1,)),
+    ((5, 3, 6, 7), (4, 3, 3, 2), (1, 1), ((1, 1), (0, 2)), (1, 1)),
+    ((5, 3, 9, 9), (2, 3, 3, 3), (1, 1), ((2, 0), (3, 3)), (1, 2)),
+    ((5, 1, 9, 8), (4, 1, 2, 3), (2, 3), ((1, 1), (0, 1)), (2, 1)),
+    ((3, 2, 4, 5, 6), (3, 2, 2, 3, 1), (1, 1, 1), ((0, 1), (1, 1), (0, 0)), (1, 1, 1)),
+    ((2, 2, 4, 4), (3, 2, 1, 1), (1, 1), ((0, 0), (-1, -1)), (1, 1)),
+]
+
+
+def results(settings: tuple[Any, ...], dtype: str) -> list[np.ndarray]:
+    """Return the output, and both gradients of its product with a fixed one."""
+    shape, kernel, *window = settings
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(dtype) for s in (shape, kernel))
+    x = np.repeat(x, 2, axis=-1)[..., ::2]  # with strides
+    stride, padding, dilation = window
+    form = {"window": (stride, padding, dilation, 1)}
+    out = convolution.convolve(np, x, w, **form)
+    y = rng.standard_normal(out.shape).astype(dtype)
+    return [
+        out,
+        convolution.convolve_input(np, y, w, size=shape[2:], **form),
+        convolution.convolve_weight(np, x, y, size=kernel[2:], **form),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_windows_and_shifts_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for settings in SETTINGS:
+        found = {}
+        for windows in (False, True):
+            monkeypatch.setattr(convolution, "_copies_windows", lambda *_, it=windows: it)
+            for scratch in (100, 1 << 18):  # in batches of one or two samples, and all at a time
+                monkeypatch.setattr(convolution, "_SCRATCH_ELEMENTS", scratch)
+                found[windows, scratch] = results(settings, dtype)
+        expected = found.pop((False, 1 << 18))
+        for arrays in found.values():
+            for x, y in zip(arrays, expected, strict=True):
+                assert x.dtype == y.dtype
+                np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12, err_msg=str(settings))
+
+
+def test_small_images_of_many_channels_are_copied_as_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, chosen = convolution._copies_windows, []
+
+    def choose(*arguments: Any) -> bool:
+        chosen.append(plain(*arguments))
+        return chosen[-1]
+
+    monkeypatch.setattr(convolution, "_copies_windows", choose)
+    window = ((1, 1), ((1, 1), (1, 1)), (1, 1))
+    for shape, kernel in (((4, 16, 8, 8), (32, 16, 3, 3)), ((1, 3, 32, 32), (8, 3, 3, 3))):
+        results((shape, kernel, *window), "float32")
+    assert chosen == [True] * 3 + [False] * 3
