@@ -25,6 +25,11 @@ def _native_step(name: str, gates: Array) -> Callable[..., None] | None:
     return step if gates.size >= _MIN_SIZE and gates.dtype.isnative else None
 
 
+def _plain(*arrays: Array, dtype: np.dtype[Any]) -> list[Array]:
+    """Return arrays of a dtype, aligned and in C order, copied where they are not."""
+    return [np.require(x, dtype, ("C", "A")) for x in arrays]
+
+
 def lstm(gates: Array, weight: Array, bias: Array, h: Array, c: Array) -> Any:
     """Return the outputs, the last h and c, and what `lstm_vjp` needs."""
     step = _native_step("lstm", gates)
@@ -75,7 +80,7 @@ def lstm_vjp(weight: Array, kept: Any, d_out: Array, d_h: Array, d_c: Array) -> 
     acts, hs, cs, tanhs = kept
     step = _native_step("lstm_vjp", acts)
     if step is not None:
-        d_out, dh = (np.require(d, acts.dtype, ("C", "A")) for d in (d_out, d_h))
+        d_out, dh = _plain(d_out, d_h, dtype=acts.dtype)
         dc, grads = d_c.astype(acts.dtype, order="C"), np.empty_like(acts)
         for t in reversed(range(len(acts))):
             step(acts[t], cs[t], tanhs[t], d_out[t], dh, dc, grads[t])
@@ -108,9 +113,15 @@ def gru(gates: Array, weight: Array, bias: Array, h: Array) -> Any:
     length, n, width = gates.shape
     size = width // 3
     hs = np.empty((length + 1, n, size), gates.dtype)
-    acts, news = np.empty_like(gates), np.empty_like(hs[1:])  # r, z, n; the product for n
+    acts, news = np.empty(gates.shape, gates.dtype), np.empty_like(hs[1:])  # r, z, n; what r scales
     hs[0] = h
     transposed = np.ascontiguousarray(weight.T)
+    step = _native_step("gru", gates)
+    if step is not None:
+        gates, bias = _plain(gates, bias, dtype=gates.dtype)
+        for t in range(length):
+            step(gates[t], hs[t].dot(transposed), bias, hs[t], acts[t], news[t], hs[t + 1])
+        return hs[1:].copy(), (hs[-1].copy(),), (acts, hs, news)
     for t in range(length):
         of_state = hs[t] @ transposed
         of_state += bias
@@ -136,6 +147,15 @@ def gru_vjp(weight: Array, kept: Any, d_out: Array, d_h: Array) -> Any:
     acts, hs, news = kept
     size = hs.shape[-1]
     grads, of_states = np.empty_like(acts), np.empty_like(acts)
+    step = _native_step("gru_vjp", acts)
+    if step is not None:
+        d_out, dh = _plain(d_out, d_h, dtype=acts.dtype)
+        for t in reversed(range(len(acts))):
+            passed = np.empty_like(hs[t])
+            step(acts[t], news[t], hs[t], d_out[t], dh, grads[t], of_states[t], passed)
+            dh = of_states[t].dot(weight)
+            dh += passed
+        return grads, *_sums(of_states, hs), dh
     dh = d_h
     for t in reversed(range(len(acts))):
         a, grad, of_state = acts[t], grads[t], of_states[t]

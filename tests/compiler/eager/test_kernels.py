@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -49,12 +50,18 @@ ROWS = (307, 233)
 Job = tuple[Callable[..., Any], list[np.ndarray]]
 
 
-def lstm(x: cr.Tensor, w: cr.Tensor, u: cr.Tensor, b: cr.Tensor) -> cr.Tensor:
-    """Return all results of an LSTM: outputs, the last h and c."""
-    layer = cr.nn.LSTM(x.shape[-1], u.shape[-1], dtype=x.dtype)
+def recurrent(kind: str, *inputs: cr.Tensor) -> cr.Tensor:
+    """Return all results of an LSTM or a GRU: outputs, and the last states."""
+    x, w, u, b = inputs
+    layer = getattr(cr.nn, kind)(x.shape[-1], u.shape[-1], dtype=x.dtype)
     named = dict(zip(dict(layer.named_parameters()), (w, u, b, -0.5 * b), strict=True))
     out, last = cr.func.functional_call(layer, named, (x,))
-    return cr.cat([out, *last])
+    return cr.cat([out, *(last if kind == "LSTM" else [last])])
+
+
+def of_layer(n: int, gates: int) -> list[np.ndarray]:
+    """Return an input of `n` steps, and parameters of a layer of ten units with these gates."""
+    return [signed(n, 19, 6), *(0.3 * signed(10 * gates, k) for k in (6, 10)), signed(10 * gates)]
 
 
 OPERATIONS: dict[str, Job] = {
@@ -142,7 +149,8 @@ OPERATIONS: dict[str, Job] = {
         ),
         [signed(9, 5, 31, 33), signed(9, 7, 29, 31)],
     ),
-    "lstm": (lstm, [signed(9, 19, 6), *(0.3 * signed(40, k) for k in (6, 10)), signed(40)]),
+    "lstm": (functools.partial(recurrent, "LSTM"), of_layer(9, 4)),
+    "gru": (functools.partial(recurrent, "GRU"), of_layer(9, 3)),
     "max_pool, meeting": (lambda x: F.max_pool2d(x, 3, stride=2), [signed(3, 7, 51, 50)]),
 }
 EXACT = (
@@ -276,12 +284,14 @@ def test_other_byte_orders_run_in_numpy(name: str, native: None) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * size)
 
 
-def test_gradients_of_an_lstm_in_other_layouts(native: None) -> None:
-    arrays = [signed(30, 17, 6), 0.3 * signed(40, 6), 0.3 * signed(40, 10), signed(40)]
-    scattered = np.frombuffer(b"-" + signed(64, 17, 10).tobytes(), offset=1).reshape(64, 17, 10)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_gradients_of_recurrences_in_other_layouts(kind: str, native: None) -> None:
+    arrays = of_layer(30, 4 if kind == "LSTM" else 3)
+    shape = (30, 19, 10)
+    scattered = np.frombuffer(b"-" + signed(*shape).tobytes(), offset=1).reshape(shape)
     gradients = [
-        cr.ones(1, dtype=cr.float64).expand(64, 17, 10),
-        cr.from_numpy(signed(10, 17, 64)).permute(2, 1, 0),
+        cr.ones(1, dtype=cr.float64).expand(shape),
+        cr.from_numpy(signed(10, 19, 30)).permute(2, 1, 0),
         cr.from_numpy(scattered.copy()),
         cr.from_numpy(scattered),  # unaligned, read-only
     ]
@@ -290,8 +300,8 @@ def test_gradients_of_an_lstm_in_other_layouts(native: None) -> None:
         for kernels in ("native", "numpy"):
             cr.set_kernels(kernels)
             leaves = [cr.tensor(x, requires_grad=True) for x in arrays]
-            out = lstm(*leaves)[:30]
-            found.append(cr.autograd_grad(out, leaves, g[:30]))
+            out = recurrent(kind, *leaves)[:30]
+            found.append(cr.autograd_grad(out, leaves, g))
         for x, y in zip(*found, strict=True):
             np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-10, atol=1e-12)
 

@@ -43,8 +43,8 @@ def set_kernels(kernels: str, /) -> None:
     """Compute the common eager operations on large arrays with machine code or with NumPy.
 
     Machine code makes a single pass over memory where NumPy makes several (softmax, layer_norm,
-    gelu, sigmoid, cumsum, indexing, max_pool2d, LSTM, and the gradients of most operations). Matrix
-    products, and the convolutions that use them, use the widest vector instructions of the
+    gelu, sigmoid, cumsum, indexing, max_pool2d, LSTM, GRU, and the gradients of most operations).
+    Matrix products, and the convolutions that use them, use the widest vector instructions of the
     processor. The threads (`set_num_threads`) spin for 0.2 ms while they wait for the next
     operation. Kernels are compiled when first needed, which takes about half a second for each
     operation and type, and cached on disk.
