@@ -88,8 +88,7 @@ def set_kernels(kernels: str, /) -> None:
                 "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
-        from chainrule.compiler.eager.kernels.recurrence import STEPS
-        from chainrule.compiler.eager.table import substitutes
+        from chainrule.compiler.eager.table import STEPS, substitutes
 
         install(substitutes(), STEPS)
     else:

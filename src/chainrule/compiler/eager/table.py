@@ -10,6 +10,7 @@ from chainrule.compiler.eager.kernels import (
     activations,
     concat,
     matmul,
+    recurrence,
     reductions,
     softmax_norm,
 )
@@ -22,6 +23,8 @@ from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
 _MIN_SIZE_ONE_CALL = 1 << 16
 """Number of elements from which a native loop in several threads is faster than one NumPy call."""
+
+STEPS = recurrence.STEPS
 
 PRODUCTS = (
     contraction.contract,
