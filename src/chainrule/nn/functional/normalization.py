@@ -59,15 +59,15 @@ def affine(
     x: Tensor, weight: Operand | None, bias: Operand | None, shape: tuple[int, ...] | None = None
 ) -> Tensor:
     """Return x · weight + bias, both in the given shape."""
-    add = ops.add
     if weight is not None:
         factor = cast(floating(weight), x.dtype)
         x = ops.multiply(x, factor if shape is None else ops.reshape(factor, shape))
-        add = add_to_new
-    if bias is not None:
-        offset = cast(floating(bias), x.dtype)
-        x = add(x, offset if shape is None else ops.reshape(offset, shape))
-    return x
+    if bias is None:
+        return x
+    offset = cast(floating(bias), x.dtype)
+    if shape is not None:
+        offset = ops.reshape(offset, shape)
+    return ops.add(x, offset) if weight is None else add_to_new(x, offset)
 
 
 # --- batch, group, instance and local response normalisation --------------------------------------
