@@ -47,6 +47,25 @@ def test_long_sequences(period: int) -> None:
     assert repetitions([rng.randrange(40) for _ in range(30_000)], 8) == []
 
 
+def nested_loops(rng: random.Random, depth: int) -> list[int]:
+    """Return a sequence of loops within loops, with items between them."""
+    if depth == 0:
+        return [rng.randrange(3) for _ in range(rng.randint(1, 4))]
+    items: list[int] = []
+    for _ in range(rng.randint(1, 2)):
+        items += nested_loops(rng, depth - 1) * rng.choice([1, 2, 5, 9, 12, 30])
+        items += [rng.randrange(4) for _ in range(rng.randint(0, 3))]
+    return items
+
+
+def test_what_is_cut_out_of_long_ones_is_found() -> None:
+    for seed in [2374, 278, *range(25)]:
+        rng = random.Random(seed)
+        items = nested_loops(rng, rng.randint(1, 3))[:700]
+        for least in (4, 8):
+            assert set(repetitions(items, least)) == found_by_trying(items, least), seed
+
+
 # --- roles of operands ----------------------------------------------------------------------------
 
 

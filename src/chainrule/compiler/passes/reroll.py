@@ -8,7 +8,7 @@ are the same to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,16 +47,28 @@ class _LoopFinder:
     def __init__(self, ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> None:
         self.ops = ops
         numbers: dict[Any, int] = {}
-        found = [structural_key(op) for op in ops]
-        leaves = [each for _, each in found]
-        self.keys = [numbers.setdefault(key, len(numbers)) for key, _ in found]
+        known: dict[int, int] = {}  # of what ops of one kind share
+        self.keys: list[int] = []
+        leaves: list[Sequence[Any]] = []
         definitions: dict[Value, tuple[int, int]] = {}  # op index, result index
         last_use: dict[Value, int] = {}
         for index, op in enumerate(ops):
+            number = known.get(id(op.structure)) if op.structure else None
+            if number is not None and op.operands is not None:
+                operands: Sequence[Any] = op.operands
+                leaves.append(operands)
+            else:
+                key, each = structural_key(op)
+                number = numbers.setdefault(key, len(numbers))
+                if op.structure:
+                    known[id(op.structure)] = number
+                operands = op.inputs
+                leaves.append(each)
+            self.keys.append(number)
+            for value in operands:
+                last_use[value] = index
             for position, value in enumerate(op.outs):
                 definitions[value] = index, position
-            for value in op.inputs:
-                last_use[value] = index
         last_use.update(dict.fromkeys(needed, len(ops)))
         self.operands = Operands(leaves, definitions)
         self.builder = LoopBuilder(ops, leaves, definitions, last_use, constants, reroll_ops)
@@ -146,29 +158,39 @@ class Operands:
     away, or if both makers are before the loop.
     """
 
-    def __init__(self, leaves: list[list[Any]], definitions: dict[Value, tuple[int, int]]) -> None:
+    def __init__(
+        self, leaves: list[Sequence[Any]], definitions: dict[Value, tuple[int, int]]
+    ) -> None:
         made = [definitions.get(leaf, _NOWHERE) for each in leaves for leaf in each]
         self.maker, self.result = np.array(made, np.int64).reshape(-1, 2).T
         counts = [len(each) for each in leaves]
         self.first = np.concatenate([[0], np.cumsum(counts)])  # of each op
         self.owner = np.repeat(np.arange(len(leaves)), counts)
 
-    def local_keys(self, keys: list[int]) -> list[int]:
+    def local_keys(self, keys: list[int]) -> Any:
         """Return keys of the ops that tell apart, too, how far away their operands are made.
 
         By these, the first op of a row of a table differs from those that follow, so that all ops
         of a row are what is repeated. Distances that are rare are of what is made before a loop.
         """
+        found, count = np.array(keys, np.int64), len(keys)
         distance = np.where(self.maker >= 0, self.owner - self.maker, 0)
         position = np.arange(len(self.owner)) - self.first[self.owner]
-        kind = np.stack([np.array(keys, np.int64)[self.owner], position, distance], axis=1)
-        _, inverse, counts = np.unique(kind, axis=0, return_inverse=True, return_counts=True)
-        distances = np.where(counts[inverse] < MIN_STEPS, 0, distance).tolist()
-        numbers: dict[Any, int] = {}
-        return [
-            numbers.setdefault((key, *distances[begin:end]), len(numbers))
-            for key, begin, end in zip(keys, self.first[:-1], self.first[1:], strict=True)
-        ]
+        most = int(position.max(initial=0)) + 1
+        kind = _numbered(found[self.owner] * most + position)
+        kind, inverse = np.unique(kind * count + distance, return_inverse=True)
+        distance[np.bincount(inverse)[inverse] < MIN_STEPS] = 0
+        counts, used = np.diff(self.first), count
+        for place in range(min(most, _MOST_ARGUMENTS)):
+            ops = np.flatnonzero(counts > place)
+            numbers = _numbered(found[ops] * count + distance[self.first[ops] + place])
+            found[ops] = numbers + used  # equal keys have equally many operands
+            used += len(ops)
+        many: dict[bytes, int] = {}
+        for op in np.flatnonzero(counts > _MOST_ARGUMENTS):
+            rest = distance[self.first[op] + _MOST_ARGUMENTS : self.first[op + 1]]
+            found[op] = used + many.setdefault(found[op].tobytes() + rest.tobytes(), len(many))
+        return found
 
     def max_distance(self, repeated: Repetition) -> int:
         """Return how far back operands are made within a repetition, where steps agree."""
@@ -227,6 +249,15 @@ class Operands:
 
 _NOWHERE = (-1, 0)
 """The maker of what no op of the program makes: inputs, constants, integers."""
+
+
+_MOST_ARGUMENTS = 8
+"""Number of operands up to which those of all ops are compared at once."""
+
+
+def _numbered(items: Any) -> Any:
+    """Return the numbers of items, by their order: equal ones have equal numbers."""
+    return np.unique(items, return_inverse=True)[1]
 
 
 def _window_max(array: Any, width: int) -> Any:

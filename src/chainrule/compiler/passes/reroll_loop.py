@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from chainrule.compiler.ir.program import Op, Program, Value
 
 # --- structural keys ------------------------------------------------------------------------------
 
+T = TypeVar("T")
 Leaf = Any  # a value, or an integer or a window within an index
 
 
@@ -165,7 +166,7 @@ class LoopBuilder:
     def __init__(
         self,
         source: list[Op],
-        leaves: list[list[Leaf]],
+        leaves: list[Sequence[Leaf]],
         definitions: dict[Value, tuple[int, int]],
         last_use: dict[Value, int],
         constants: dict[Value, Any],
@@ -216,10 +217,9 @@ class LoopBuilder:
         self.carries: dict[tuple[int, int, Value], Value] = {}
         self.slices: dict[Value, Value | range] = {}
         self.known: dict[tuple[Leaf, ...], Leaf] = {}
-        starts = range(begin, begin + period * steps, period)
         for offset in range(period):
             op = self.source[begin + offset]
-            columns = [*zip(*(self.leaves[start + offset] for start in starts), strict=True)]
+            columns = [*zip(*self._steps_of(self.leaves, offset), strict=True)]
             may_tile = op.function == "getitem" and len(columns) > 1
             tiles = self._tiles(columns) if may_tile else []
             leaves = [*tiles, *[self._leaf(column) for column in columns[len(tiles) :]]]
@@ -338,12 +338,15 @@ class LoopBuilder:
     def _out(self, step: int, offset: int, position: int) -> Value:
         return self.source[self.begin + step * self.period + offset].outs[position]
 
-    def _is_used_later(self, value: Value) -> bool:
-        return self.last_use.get(value, -1) >= self.begin + self.period * self.steps
+    def _steps_of(self, items: Sequence[T], offset: int) -> Sequence[T]:
+        """Return the items of one place in all steps, of a sequence with one for each op."""
+        first = self.begin + offset
+        return items[first : first + self.period * self.steps : self.period]
 
     def _finish(self) -> None:
         """Append the loop, then the slices of its stacks that later ops use."""
-        final = self.steps - 1
+        final, last_use = self.steps - 1, self.last_use
+        end = self.begin + self.period * self.steps
         inputs = list(self.carries.values())
         begins = [first for _, _, first in self.carries]
         outputs = [self.results[offset, position] for offset, position, _ in self.carries]
@@ -352,8 +355,8 @@ class LoopBuilder:
         makers = {op.outs[0]: op for op in self.body if op.function in _BATCHED}
         after: list[Op] = []
         for (offset, position), value in self.results.items():
-            column = [self._out(step, offset, position) for step in range(self.steps)]
-            used = [step for step, each in enumerate(column) if self._is_used_later(each)]
+            column = [op.outs[position] for op in self._steps_of(self.source, offset)]
+            used = [step for step, each in enumerate(column) if last_use.get(each, -1) >= end]
             if used == [final] and value in outputs:
                 outs[outputs.index(value)] = column[final]
             elif used and (stack := self._stack_of(value, makers)) is not None:
