@@ -121,9 +121,7 @@ def check_known(array: Array, operation: str, mend: str) -> None:
 def namespace(array: Array) -> Namespace:
     """Return the namespace that computes on `array`."""
     cls: Any = type(array)
-    if cls is ndarray or isinstance(array, np.generic):
-        return numpy_xp
-    return _foreign_namespace(cls)
+    return numpy_xp if cls is ndarray else _foreign_namespace(cls)
 
 
 def namespace_among(arrays: Iterable[Array]) -> Namespace:
@@ -146,7 +144,7 @@ def _foreign_namespace(cls: type) -> Namespace:
         from chainrule.backend.cupy_namespace import cupy_namespace
 
         return cupy_namespace()
-    if issubclass(cls, ndarray):
+    if issubclass(cls, ndarray | np.generic):
         return numpy_xp
     own: Namespace | None = getattr(cls, "namespace", None)  # symbols and batched arrays
     if own is not None:

@@ -138,10 +138,13 @@ def merge_constants(program: Program) -> Program:
                 same[value] = kept
     if not same:
         return program
-    ops = [
-        op if same.keys().isdisjoint(op.inputs) else op.substitute(lambda v: same.get(v, v))
-        for op in program.ops
-    ]
+    ops = []
+    for op in program.ops:
+        if not same.keys().isdisjoint(op.inputs):
+            structure = op.structure
+            op = op.substitute(lambda v: same.get(v, v))
+            op.structure = structure  # the types are the same
+        ops.append(op)
     return _substitute_results(program.with_ops(ops), same)
 
 

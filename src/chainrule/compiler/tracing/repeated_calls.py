@@ -20,6 +20,9 @@ from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.compiler.tracing.trace import Trace
 
 
+_new: Any = object.__new__
+
+
 class _OpTemplate(NamedTuple):
     """An op, and the positions of its arguments that are values of the present call."""
 
@@ -43,15 +46,17 @@ class _SymbolTemplate:
             self.base = _SymbolTemplate(symbol._base, inputs, numbers)
             self.view = symbol._take, symbol._replace
 
-    def symbol(self, inputs: list[Symbol], values: list[Value]) -> Symbol:
+    def symbol(self, inputs: list[Symbol], values: list[Value], origin: object) -> Symbol:
         """Return the symbol for other inputs and their values, and those of the ops."""
         if self.input is not None:
             return inputs[self.input]
-        found = Symbol(self.value if self.number is None else values[self.number])
+        found = _new(Symbol)  # whose `__init__` would look for what is known here
+        found._value = self.value if self.number is None else values[self.number]
+        found._origin, found._base, found.writes = origin, None, 0
         found.layout, found.is_scalar, found.maybe_view, found.read_only = self.flags
         found.finish = self.finish
         if self.base is not None:
-            found.become_view(self.base.symbol(inputs, values), *self.view)
+            found.become_view(self.base.symbol(inputs, values, origin), *self.view)
         return found
 
 
@@ -86,11 +91,10 @@ def run_forward(
     inputs: list[Symbol] = []
     if primitive.multiple:
         return forward(*arrays, **settings)
-    types = _signature(inputs, (arrays, settings))
+    types = _signature(inputs, (arrays, settings) if settings else arrays)
     if types is None:
         return forward(*arrays, **settings)
-    (result,) = _run(trace, (primitive, types), inputs, lambda: (forward(*arrays, **settings),))
-    return result
+    return _run(trace, (primitive, types), inputs, lambda: (forward(*arrays, **settings),))[0]
 
 
 def number(array: Any) -> Symbol:
@@ -109,7 +113,7 @@ def _run(
     trace: Trace, key: Any, inputs: list[Symbol], function: Callable[[], tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """Return the results of a function of symbols, whose ops are known for equal keys."""
-    values = [symbol.value for symbol in inputs]
+    values = [x._value if x._base is None else x.value for x in inputs]
     if len(values) > 1:
         key = *key, tuple(map(values.index, values))  # x * x differs from x * y
     known = trace.calls.get(key)
@@ -165,8 +169,9 @@ def _key(tree: Any, inputs: list[Symbol], elements: bool = False) -> Any:
     kind = tree.__class__
     if kind is Symbol and not (elements and tree._value.dtype.kind == "b"):
         inputs.append(tree)
-        flags = tree.is_scalar, tree.maybe_view, tree.read_only, tree.finish
-        return tree._value.shape, tree._value.dtype, tree.layout, flags
+        value = tree._value
+        flags = tree.is_scalar, tree.maybe_view, tree.read_only
+        return value.shape, value.dtype, tree.layout, flags, tree.finish
     if kind is tuple:
         return tuple([_key(item, inputs, elements) for item in tree]) if tree else ()
     if kind is dict:
@@ -182,17 +187,11 @@ def _repeat(
     trace: Trace, call: RecordedCall, inputs: list[Symbol], values: list[Value]
 ) -> tuple[Any, ...]:
     """Record the ops of a call for other inputs, and return its results for these."""
-    numbers, ops = call.numbers, []
-
-    def value_now(value: Value) -> Value:
-        number = numbers.get(value)
-        return value if number is None else values[number]
-
+    ops = []
     for op, places, structure in call.templates:
         kwargs = op.kwargs
         if places is None:
-            args = map_values(op.args, value_now)
-            kwargs = {name: map_values(arg, value_now) for name, arg in kwargs.items()}
+            args, kwargs = _nested(op, call.numbers, values)
         elif len(places) == len(op.args):
             args = tuple([values[number] for _, number in places])
         else:
@@ -205,7 +204,20 @@ def _repeat(
         now = Op(op.function, args, kwargs, outs)
         now.structure = structure
         if places is not None:
-            now.operands = tuple([arg for arg in args if arg.__class__ is Value])
+            whole = len(places) == len(args)
+            now.operands = args if whole else tuple([x for x in args if x.__class__ is Value])
         ops.append(now)
     trace.append(ops)
-    return tuple([None if x is None else x.symbol(inputs, values) for x in call.results])
+    origin = trace.origin
+    return tuple([None if x is None else x.symbol(inputs, values, origin) for x in call.results])
+
+
+def _nested(op: Op, numbers: dict[Value, int], values: list[Value]) -> tuple[Any, Any]:
+    """Return the arguments of an op, some in lists and the like, with the values of now."""
+
+    def value_now(value: Value) -> Value:
+        number = numbers.get(value)
+        return value if number is None else values[number]
+
+    kwargs = {name: map_values(arg, value_now) for name, arg in op.kwargs.items()}
+    return map_values(op.args, value_now), kwargs

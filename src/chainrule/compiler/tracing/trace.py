@@ -11,7 +11,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, Interceptor, intercepting
-from chainrule.autograd.location import Location, locate, user_frame
+from chainrule.autograd.location import INTERNAL, Location, locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
@@ -51,7 +51,11 @@ def tracing(trace: Trace, function: Callable[P, T], /, *args: P.args, **kwargs: 
         arguments.WATCHER: trace.memory_of,
         arguments.CREATOR: trace.create,
     }
-    return call_with(variables, intercepting, trace, function, *args, **kwargs)
+    outer, trace.entry = trace.entry, _Entry(id(sys._getframe()))
+    try:
+        return call_with(variables, intercepting, trace, function, *args, **kwargs)
+    finally:
+        trace.entry = outer
 
 
 def switched_to(
@@ -65,6 +69,14 @@ def switched_to(
 # --- traces ---------------------------------------------------------------------------------------
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
+
+
+class _Entry:
+    """The frame of `tracing` that runs, by its id, and the user's line above it, once known."""
+
+    def __init__(self, frame: int) -> None:
+        self.frame = frame
+        self.line: tuple[int, CodeType, int] | None = None  # as of `Trace._user_line`
 
 
 class Capture(NamedTuple):
@@ -143,6 +155,7 @@ class Trace(Interceptor):
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._hinted: tuple[Any, list[Value]] = (None, [])
         self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
+        self.entry: _Entry | None = None  # while it runs
         self.calls: dict[Any, Any] = {}  # what has run, see `repeated_calls`
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -405,10 +418,10 @@ class Trace(Interceptor):
 
     def _annotate(self, ops: list[Op]) -> None:
         """Set the user's source location, and name the result after the variable it is bound to."""
-        frame = user_frame(sys._getframe(1))
-        if frame is None:
+        line = self._user_line(sys._getframe(2))
+        if line is None:
             return
-        code, offset = frame.f_code, frame.f_lasti
+        frame, code, offset = line
         place = self._places.get((id(code), offset))
         if place is None:
             name = assigned_name(code, offset)
@@ -417,14 +430,34 @@ class Trace(Interceptor):
         _, location, name = place
         for op in ops:
             op.location = location
-        if name is None or not self.naming or id(frame) == self.caller:
+        if name is None or not self.naming or frame == self.caller:
             return
-        instruction = (id(frame), offset)
+        instruction = (frame, offset)
         if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
             for value in self._hinted[1]:
                 value.hint = ""
         self._hinted = instruction, list(ops[-1].outs)
         ops[-1].outs[0].hint = name
+
+    def _user_line(self, frame: FrameType | None) -> tuple[int, CodeType, int] | None:
+        """Return the id of the first frame of the user, at or above `frame`, with its instruction.
+
+        What is above the entry stays the same, and is looked for once.
+        """
+        entry = self.entry
+        while frame is not None:
+            code = frame.f_code
+            if not INTERNAL[code.co_filename]:
+                return id(frame), code, frame.f_lasti
+            if code is _ENTRY and entry is not None and id(frame) == entry.frame:
+                if entry.line is None and (above := user_frame(frame)) is not None:
+                    entry.line = id(above), above.f_code, above.f_lasti
+                return entry.line
+            frame = frame.f_back
+        return None
+
+
+_ENTRY = tracing.__code__
 
 
 def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
