@@ -35,6 +35,7 @@ STEPS: dict[str, Callable[[Any, int], Any]] = {
     "rows before": lambda x, t: cr.tanh(x * TABLE[400 - 1 - t] + TABLE[t]),
     "reversed row": lambda x, t: cr.tanh(x * TABLE[t, ::-1]),
     "transposed": lambda x, t: cr.tanh(MATRIX.T @ x),
+    "the whole": lambda x, t: cr.tanh(MATRIX @ x + MATRIX[:] @ x),
     "block": lambda x, t: cr.tanh(TABLE[t : t + 3].T @ x),
     "column": lambda x, t: cr.tanh(x * TABLE[t : t + 3, 1]),
 }

@@ -19,7 +19,6 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, map_values
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.compiler.tracing.trace import Trace
 
-
 _new: Any = object.__new__
 
 

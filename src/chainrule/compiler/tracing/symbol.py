@@ -80,7 +80,7 @@ def view_index(view: Any, base: Any) -> tuple[tuple[int | slice, ...], tuple[int
     if view.flags.writeable != base.flags.writeable or min(base.strides, default=1) <= 0:
         return None
     key: list[int | slice] = [0] * base.ndim
-    offset = _address(view) - _address(base)
+    offset = address_of(view) - address_of(base)
     order = sorted(range(base.ndim), key=lambda axis: (-base.strides[axis], -base.shape[axis]))
     for axis in order:
         key[axis], offset = divmod(offset, base.strides[axis])
@@ -106,10 +106,11 @@ def _is_view_by(view: Any, base: Any, key: tuple[int | slice, ...], axes: tuple[
     found = base[(*key, ...)].transpose(axes)
     long = [axis for axis in range(view.ndim) if view.shape[axis] > 1]
     shape, strides = (tuple([e[axis] for axis in long]) for e in (view.shape, view.strides))
-    return (_address(found), found.shape, found.strides) == (_address(view), shape, strides)
+    return (address_of(found), found.shape, found.strides) == (address_of(view), shape, strides)
 
 
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Return where the first element of an array is in memory."""
     address: int = array.__array_interface__["data"][0]
     return address
 

@@ -33,7 +33,13 @@ from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.names import argument_names, assigned_name, cell_names
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
-from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error, view_index
+from chainrule.compiler.tracing.symbol import (
+    TRACING,
+    Symbol,
+    address_of,
+    outlived_error,
+    view_index,
+)
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
@@ -153,6 +159,7 @@ class Trace(Interceptor):
         self.numbers = NumberLog()  # what is done with numbers that vary
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
+        self._views: dict[Any, Any] = {}  # what `view_index` has found
         self._hinted: tuple[Any, list[Value]] = (None, [])
         self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
         self.entry: _Entry | None = None  # while it runs
@@ -201,7 +208,12 @@ class Trace(Interceptor):
         """
         if id(array) in self._inputs or array.dtype.kind == "b":  # a mask, whose elements count
             return self._input(array)
-        index = view_index(array, base)
+        writeable = array.flags.writeable, base.flags.writeable
+        place = address_of(array), array.shape, array.strides, array.dtype, writeable
+        kind = id(base), array is base, *place
+        if kind not in self._views:
+            self._views[kind] = view_index(array, base)
+        index = self._views[kind]
         if index is None:
             return self._input(array)
         key, axes = index
