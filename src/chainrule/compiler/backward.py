@@ -156,7 +156,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
                 "a tensor with a hook (register_hook) can't be used by a compiled function whose "
                 "result is differentiated outside: call backward() inside, or compile without it"
             )
-    trace.naming = False
+    trace.lines.naming = False
     graph = _template(trace, tracked, wrt)
     begin, own_tensors = len(trace.ops), len(trace.made)
     seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]

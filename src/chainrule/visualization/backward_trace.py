@@ -65,7 +65,7 @@ class BackwardTrace:
     def __init__(self, recording: Recording, root: Tensor, target: Tensor) -> None:
         self.recording = recording
         self.trace = Trace("gradient")
-        self.trace.naming = False
+        self.trace.lines.naming = False
         self.root, self.target = endpoint(root._edge), endpoint(target._edge)
         self.arrays: dict[Value, Any] = {}  # of the inputs, with their elements
         self.inputs: list[Value] = []

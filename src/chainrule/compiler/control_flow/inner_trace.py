@@ -38,9 +38,9 @@ class InnerTrace(Trace):
         self._inputs = outer._inputs
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
         self.search, self.array_uses = outer.search, outer.array_uses
-        self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
+        self.loop_nodes, self.lines.naming = outer.loop_nodes, outer.lines.naming
         self.numbers = outer.numbers
-        self.caller = outer.caller
+        self.lines.caller = outer.lines.caller
         self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._depth = next_depth()  # runs under vmap from now on are within the function

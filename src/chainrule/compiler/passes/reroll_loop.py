@@ -340,13 +340,11 @@ class LoopBuilder:
 
     def _steps_of(self, items: Sequence[T], offset: int) -> Sequence[T]:
         """Return the items of one place in all steps, of a sequence with one for each op."""
-        first = self.begin + offset
-        return items[first : first + self.period * self.steps : self.period]
+        return items[self.begin + offset : self.begin + self.period * self.steps : self.period]
 
     def _finish(self) -> None:
         """Append the loop, then the slices of its stacks that later ops use."""
-        final, last_use = self.steps - 1, self.last_use
-        end = self.begin + self.period * self.steps
+        final, end = self.steps - 1, self.begin + self.period * self.steps
         inputs = list(self.carries.values())
         begins = [first for _, _, first in self.carries]
         outputs = [self.results[offset, position] for offset, position, _ in self.carries]
@@ -356,7 +354,7 @@ class LoopBuilder:
         after: list[Op] = []
         for (offset, position), value in self.results.items():
             column = [op.outs[position] for op in self._steps_of(self.source, offset)]
-            used = [step for step, each in enumerate(column) if last_use.get(each, -1) >= end]
+            used = [step for step, each in enumerate(column) if self.last_use.get(each, -1) >= end]
             if used == [final] and value in outputs:
                 outs[outputs.index(value)] = column[final]
             elif used and (stack := self._stack_of(value, makers)) is not None:

@@ -49,7 +49,7 @@ class _SymbolTemplate:
         """Return the symbol for other inputs and their values, and those of the ops."""
         if self.input is not None:
             return inputs[self.input]
-        found = _new(Symbol)  # whose `__init__` would look for what is known here
+        found: Symbol = _new(Symbol)  # whose `__init__` would look for what is known here
         found._value = self.value if self.number is None else values[self.number]
         found._origin, found._base, found.writes = origin, None, 0
         found.layout, found.is_scalar, found.maybe_view, found.read_only = self.flags

@@ -71,7 +71,7 @@ def trace_call(
         )
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
-    trace.caller = id(user_frame(sys._getframe()))
+    trace.lines.caller = id(user_frame(sys._getframe()))
     contents: dict[int, bytes] = {}
     external = trace.external  # `note`, which the trace holds, must not hold the trace
     generators = GeneratorStates([leaf for _, leaf in pytree.leaves((args, kwargs))])

@@ -11,7 +11,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, Interceptor, intercepting
-from chainrule.autograd.location import INTERNAL, Location, locate, user_frame
+from chainrule.autograd.location import user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node
@@ -30,7 +29,7 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import argument_names, assigned_name, cell_names
+from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import (
@@ -40,6 +39,7 @@ from chainrule.compiler.tracing.symbol import (
     outlived_error,
     view_index,
 )
+from chainrule.compiler.tracing.user_lines import UserLines
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
@@ -57,11 +57,8 @@ def tracing(trace: Trace, function: Callable[P, T], /, *args: P.args, **kwargs: 
         arguments.WATCHER: trace.memory_of,
         arguments.CREATOR: trace.create,
     }
-    outer, trace.entry = trace.entry, _Entry(id(sys._getframe()))
-    try:
+    with trace.lines.entered(sys._getframe()):
         return call_with(variables, intercepting, trace, function, *args, **kwargs)
-    finally:
-        trace.entry = outer
 
 
 def switched_to(
@@ -75,14 +72,6 @@ def switched_to(
 # --- traces ---------------------------------------------------------------------------------------
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
-
-
-class _Entry:
-    """The frame of `tracing` that runs, by its id, and the user's line above it, once known."""
-
-    def __init__(self, frame: int) -> None:
-        self.frame = frame
-        self.line: tuple[int, CodeType, int] | None = None  # as of `Trace._user_line`
 
 
 class Capture(NamedTuple):
@@ -149,8 +138,7 @@ class Trace(Interceptor):
         self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
         self.masks: list[tuple[Any, Any]] = []  # masks that were read, and their content
         self.memory_uses: set[str] = set()  # see `order_matters`
-        self.naming = True  # whether values are named after the user's variables
-        self.caller: int | None = None  # id of the frame that called, whose variables don't count
+        self.lines = UserLines()
         self.errors: list[CompileError] = []  # also those that the function caught
         self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
@@ -160,9 +148,6 @@ class Trace(Interceptor):
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._views: dict[Any, Any] = {}  # what `view_index` has found
-        self._hinted: tuple[Any, list[Value]] = (None, [])
-        self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
-        self.entry: _Entry | None = None  # while it runs
         self.calls: dict[Any, Any] = {}  # what has run, see `repeated_calls`
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -396,7 +381,7 @@ class Trace(Interceptor):
         """Append ops that the present instruction of the user makes."""
         self.ops += ops
         if ops:
-            self._annotate(ops)
+            self.lines.annotate(ops, sys._getframe(1))
 
     def draw(
         self, generator: Any, method: Any, args: tuple[Any, ...], settings: dict[str, Any]
@@ -427,49 +412,6 @@ class Trace(Interceptor):
             parts = (tree.start, tree.stop, tree.step)
             return slice(*[plain(known(part)) for part in parts])
         return plain(known(tree))
-
-    def _annotate(self, ops: list[Op]) -> None:
-        """Set the user's source location, and name the result after the variable it is bound to."""
-        line = self._user_line(sys._getframe(2))
-        if line is None:
-            return
-        frame, code, offset = line
-        place = self._places.get((id(code), offset))
-        if place is None:
-            name = assigned_name(code, offset)
-            name = name if name is not None and name.isidentifier() else None
-            place = self._places[id(code), offset] = code, locate(code, offset), name
-        _, location, name = place
-        for op in ops:
-            op.location = location
-        if name is None or not self.naming or frame == self.caller:
-            return
-        instruction = (frame, offset)
-        if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
-            for value in self._hinted[1]:
-                value.hint = ""
-        self._hinted = instruction, list(ops[-1].outs)
-        ops[-1].outs[0].hint = name
-
-    def _user_line(self, frame: FrameType | None) -> tuple[int, CodeType, int] | None:
-        """Return the id of the first frame of the user, at or above `frame`, with its instruction.
-
-        What is above the entry stays the same, and is looked for once.
-        """
-        entry = self.entry
-        while frame is not None:
-            code = frame.f_code
-            if not INTERNAL[code.co_filename]:
-                return id(frame), code, frame.f_lasti
-            if code is _ENTRY and entry is not None and id(frame) == entry.frame:
-                if entry.line is None and (above := user_frame(frame)) is not None:
-                    entry.line = id(above), above.f_code, above.f_lasti
-                return entry.line
-            frame = frame.f_back
-        return None
-
-
-_ENTRY = tracing.__code__
 
 
 def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
