@@ -107,9 +107,10 @@ def one_dim(dim: Any, ndim: int) -> int:
         ) from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
     if not -bound <= number < bound:
+        first = ": the first dimension is 0" if number == bound else ""
         raise OutOfBoundsError(
             f"{entered()}Dimension out of range (expected to be in range of [{-bound}, "
-            f"{bound - 1}], but got {number})"
+            f"{bound - 1}], but got {number}){first}"
         )
     return number % bound
 

@@ -2,10 +2,9 @@
 
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
-from chainrule.missing_names import mend_of_module
+from chainrule.missing_names import ClassInLowerCase, mend_of_module
 
 _FORMER_MODULES = {
     f"chainrule.{former}": f"chainrule.{today}".removesuffix(".")
@@ -95,14 +94,15 @@ _FORMER_MODULES = {
 }
 
 
-class _Module(ModuleType):
+class _Module(ClassInLowerCase):
     """A module that can be called, if it has a function of its own name.
 
     Importing it sets the attribute of its package that may have been that function.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self, self.__name__.rpartition(".")[2])(*args, **kwargs)
+        function = getattr(self, self.__name__.rpartition(".")[2], super().__call__)
+        return function(*args, **kwargs)
 
 
 class FormerModuleFinder:

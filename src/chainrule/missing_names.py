@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dis import opname
 from importlib import import_module
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from chainrule.autograd.location import user_frame
 
 _INSTEAD = {
     "chainrule": {
@@ -248,7 +251,16 @@ def _like(name: str, place: str) -> str:
 # --- the error ------------------------------------------------------------------------------------
 
 
-def missing(module: str, name: str) -> AttributeError:
+class ClassInLowerCase(ModuleType):
+    """A module that has the name of a class in lower case, and says so where it is called."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        package, _, name = self.__name__.rpartition(".")
+        mend = _like(name, package.removeprefix("chainrule."))
+        raise TypeError(f"{self.__name__} is a module" + (mend and f": {mend}"))
+
+
+def missing(module: str, name: str) -> AttributeError | ImportError:
     """Return the error for a missing name of a module."""
     lacks = f"module {module!r} has no attribute {name!r}"
     mend = _MENDS.get((module, name))
@@ -256,7 +268,14 @@ def missing(module: str, name: str) -> AttributeError:
         mend = _of_r(name) if module == "chainrule" else ""
         if not mend or mend is _NO_COUNTERPART:
             mend = _elsewhere(module, name) or _close(module, name) or mend
+    if mend and _is_import(user_frame(sys._getframe(1))):
+        return ImportError(f"cannot import name {name!r} from {module!r}: {mend}", name=name)
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether a frame executes ``from module import name``, which hides an AttributeError."""
+    return frame is not None and opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def mend_of_module(name: str) -> str:

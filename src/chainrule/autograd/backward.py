@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from chainrule.autograd.conversions import check_kept
 from chainrule.autograd.error_messages import mend_of_other, mismatch_text
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import assigned_at
@@ -23,7 +24,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP, connected
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint, made_at
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell
@@ -87,6 +88,7 @@ def _cotangent(root: Tensor, grad: Tensor | None, run: BackwardPass) -> Any:
     if array.__class__ is ndarray and not array.shape:
         g = _shared_one(array.dtype)
     else:
+        check_kept(array)
         g = namespace(array).ones(array.shape, array.dtype)
     return g if run.xp is None else make(g, None)
 
@@ -115,10 +117,18 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     if edge is None:
         line = assigned_at(root)
         told = "" if line is None else f"It was assigned at {line}. "
+        reason = (
+            "Was it computed under no_grad, detached, rebound as in w = w - lr * w.grad under "
+            "no_grad, or from a gradient that was taken without create_graph=True?"
+        )
+        if not is_grad_enabled():
+            reason = (
+                "Nothing is recorded here, in a block of no_grad, a hook or a backward: compute it "
+                "under cr.enable_grad()."
+            )
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-            f"operation with a tensor that requires grad led to it. {told}Was it computed under "
-            "no_grad, detached, or rebound as in w = w - lr * w.grad under no_grad? cr.why() of it "
+            f"operation with a tensor that requires grad led to it. {told}{reason} cr.why() of it "
             "tells. With autograd_grad(..., materialize_grads=True), the gradient of a constant "
             "is zeros"
         )
@@ -516,7 +526,18 @@ def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
     return AutogradError(
         "One of the differentiated Tensors appears to not have been used in the graph. Set "
         "allow_unused=True if this is the desired behavior. It is input "
-        f"{name!r}, of {named}: no recorded operation leads from it to the outputs."
+        f"{name!r}, of {named}: no recorded operation leads from it to the outputs.{_made(target)}"
+    )
+
+
+def _made(target: Tensor | GradientEdge) -> str:
+    """Return what to take instead of a tensor that was computed beside the way to the outputs."""
+    node = target.grad_fn if isinstance(target, Tensor) else None
+    if node is None:
+        return ""
+    return (
+        f" It is a new tensor, the result of {made_at(node)}: compute the outputs from it, or "
+        "take the gradient by what it was made of, and the part of that"
     )
 
 

@@ -104,6 +104,13 @@ def check_differentiated(tensor: Tensor) -> None:
     )
 
 
+def check_kept(array: Any) -> None:
+    """Raise for an array that stands for others, if it was kept after what it was made for."""
+    check = getattr(array, "check_kept", None)
+    if check is not None:
+        check()
+
+
 _FLOAT = "Leave the conversion out: a Tensor of one element computes as a number does"
 _CAST = "Write x.astype(dtype), which is recorded, or leave the conversion out"
 _STORE = (
@@ -116,8 +123,8 @@ STACK = (
     "numpy.array with import chainrule.numpy as np"
 )
 _LIBRARY = (
-    "{} computes with numbers: hand it x.detach() if no gradient passes there, or else compute "
-    "with Tensors and NumPy's arrays alone"
+    "{} computes with numbers: hand it x.detach() if no gradient passes there; or else compute "
+    "with Tensors and NumPy's arrays alone, or give the call a derivative with cr.wrap"
 )
 _UNCHANGED = frozenset(
     ["", "numpy", "scipy", "pandas", "matplotlib", "xarray", "torch", "chainrule"]
@@ -155,7 +162,7 @@ def attempted(frame: FrameType, default: str) -> tuple[str, str]:
         return text, f"Call {ours}, which is recorded"
     if not mend and converting is not frame_of_user:
         library = _library_of(converting)
-        mend = STACK if library == "numpy" else _LIBRARY.format(library)
+        mend = _of_numpy(text) if library == "numpy" else _LIBRARY.format(library)
         if library not in _UNCHANGED and library not in sys.stdlib_module_names:
             mend += f". Code in Python alone records if imported as chainrule.imported.{library}"
     return text, mend or default
@@ -217,7 +224,8 @@ def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> 
         raise error
     check_differentiated(tensor)
     text, mend = attempted(frame, STACK)
-    raise AutogradError(f"{error.args[0]} NumPy asked for it in {text}. {mend}.") from None
+    given, _, _ = str(error.args[0]).partition(" Where ")
+    raise AutogradError(f"{given} NumPy asked for it in {text}. {mend}.") from None
 
 
 def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
@@ -275,13 +283,45 @@ def _of_scipy(frame: FrameType | None, user: FrameType) -> str:
             known = library == "scipy" and hasattr(sys.modules.get(package), name)
             if known and name[:1] != "_" and _has_public(f"chainrule.{package}", name):
                 found = f"chainrule.{package}.{name}"
+        if module.startswith("scipy.stats") and frame.f_code.co_name[:1] != "_":
+            found = _distribution(frame) or found
         frame = frame.f_back
     return found
 
 
+def _distribution(frame: FrameType) -> str:
+    """Return the name of our method for the one of a distribution that a frame of SciPy runs."""
+    owner, method = frame.f_locals.get("self"), frame.f_code.co_name
+    owner = getattr(owner, "dist", owner)  # of one with its parameters
+    name = str(getattr(owner, "name", ""))
+    stats = sys.modules.get("scipy.stats")
+    if type(owner).__name__ != f"{name}_gen":  # of several variables: it has no name
+        same = (each for each, found in vars(stats).items() if found is owner) if stats else ()
+        name = next(same, "")
+    if not name or not _has_public("chainrule.scipy.stats", name):
+        return ""
+    ours = getattr(import_module("chainrule.scipy.stats"), name)
+    is_ours = type(ours).__module__.startswith("chainrule.") and hasattr(ours, method)
+    return f"chainrule.scipy.stats.{name}.{method}" if is_ours else ""
+
+
+def _of_numpy(text: str) -> str:
+    """Return what to write for a function of NumPy's that makes numbers of tensors."""
+    call = _call_in(text)
+    while call is not None and isinstance(call.func, ast.Call):  # as np.vectorize(f)(x)
+        call = call.func
+    name = getattr(getattr(call, "func", None), "attr", "")
+    if not callable(getattr(np, name, None)) or not _has_public("chainrule.numpy", name):
+        return STACK
+    return f"Say import chainrule.numpy as np: its np.{name} is recorded"
+
+
 def _has_public(module: str, name: str) -> bool:
     """Whether a module of ours has a function of this name."""
-    if find_spec(module) is None:
+    try:
+        if find_spec(module) is None:
+            return False
+    except ModuleNotFoundError:  # of a name that `missing_names` knows
         return False
     ours = import_module(module)
     return name in getattr(ours, "__all__", dir(ours))

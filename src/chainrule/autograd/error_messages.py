@@ -53,12 +53,13 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
             return ShapeError(f"{text} ({primitive.name} of shapes {shapes}){fit}")
     if isinstance(error, TypeError) and _DTYPE_WORDS.search(str(error)):
         dtypes = " and ".join([str(array.dtype) for array in arrays])
-        return DTypeError(f"{primitive.name} of {dtypes}: {error}")
+        return DTypeError(f"{primitive.name} of {dtypes}: {error}{_mend_of_bits(primitive.name)}")
     if isinstance(error, IndexError):
         return OutOfBoundsError(f"{error} ({primitive.name} of a tensor of shape {shapes[0]})")
     if type(error) is ValueError:
         kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ArgumentError
-        return kind(f"{primitive.name}: {error} (shapes {shapes})")
+        mend = ": write x.float(), or 1 / x" if "negative integer powers" in str(error) else ""
+        return kind(f"{primitive.name}: {error} (shapes {shapes}){mend}")
     return error
 
 
@@ -76,6 +77,15 @@ def check_devices(arrays: Sequence[Array], operation: str) -> None:
             f"{' and '.join(sorted(map(str, devices)))}, in {operation}. "
             "Move one with .to(device)."
         )
+
+
+def _mend_of_bits(name: str) -> str:
+    if not name.startswith("bitwise"):
+        return ""
+    return (
+        ". & and | bind more tightly than a comparison: write (a > 0) & (b > 0). The operands are "
+        "integers or bools"
+    )
 
 
 _DTYPE_WORDS = re.compile("ufunc|boolean|dtype")

@@ -107,6 +107,11 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
         raise ArgumentTypeError(
             f"the backward {name!r} takes no arguments, expected ctx and a gradient for each output"
         )
+    if len(parameters) > 2 and [p.name for p in parameters[:2]] == ["self", "ctx"]:
+        raise ArgumentTypeError(
+            "backward(self, ctx, ...) must be a static method, which has no self: write "
+            "@staticmethod and def backward(ctx, grad_output)"
+        )
     if parameters[0].kind is not parameters[0].VAR_POSITIONAL:
         parameters = parameters[1:]  # ctx
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):

@@ -17,7 +17,7 @@ from chainrule.autograd.function_help import packed_text, warn_of_lost_gradients
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
-from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.operands import as_tensors, mend_of_operand
 from chainrule.autograd.references import ALONE, ALONE_IN_CALL, count_references
 from chainrule.autograd.reverse import BackwardPass
 from chainrule.autograd.tensor import Tensor, make
@@ -322,8 +322,10 @@ def _as_tensor(value: Any, what: str) -> Tensor:
     try:
         return as_tensors((value,))[0]
     except TypeError:
+        mend = mend_of_operand(value)
         raise ArgumentTypeError(
             f"{what.format(type(value).__name__)}, expected a Tensor or None"
+            + (mend and f": {mend}")
         ) from None
 
 

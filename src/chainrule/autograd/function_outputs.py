@@ -9,10 +9,16 @@ from chainrule.autograd.context import UNMARKED, UNSEALED, Context, seal_saved
 from chainrule.autograd.function_help import warn_of_lost_outputs
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.inplace import check_writable, rebase
+from chainrule.autograd.location import locate
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import AccumulateGrad, NodeOutput
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import is_written_since, record_write
+from chainrule.autograd.versions import (
+    is_overwritten,
+    is_written_since,
+    record_write,
+    writes_since,
+)
 from chainrule.autograd.views import View, current_node, move_retained
 from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
@@ -207,6 +213,23 @@ def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> No
     for tensor in dirty:
         if not is_written_since(tensor._array, since):
             record_write(tensor._array, name)
+
+
+def check_unmarked(ctx: Context, values: Sequence[Any], since: int, name: str) -> None:
+    """Raise if forward wrote to an argument that needs a gradient and didn't mark it as dirty."""
+    for title, edge, value in zip(ctx._names, ctx._edges, values, strict=True):
+        if edge is None or contains(ctx._marks[0], value):
+            continue
+        array = value._array
+        writes = writes_since(array, since) if array.__class__ is ndarray else []
+        if is_overwritten(array, writes):
+            _, operation, code, instruction, _ = writes[-1]
+            raise InPlaceError(
+                f"the forward of {name} wrote to its argument {title!r} in place, by {operation} "
+                f"at {locate(code, instruction)}, so that the gradient would be that of another "
+                f"function: write to a clone, {title} = {title}.clone(), or call "
+                f"ctx.mark_dirty({title}) and return {title}"
+            )
 
 
 def check_dirty(marked: tuple[Tensor, ...], values: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -23,6 +23,7 @@ from chainrule.autograd.context import NOTHING, UNMARKED, UNSEALED, Context, sea
 from chainrule.autograd.function_node import FunctionNode, InputMeta
 from chainrule.autograd.function_outputs import (
     attach_outputs,
+    check_unmarked,
     contains,
     output_meta,
     record_unseen_writes,
@@ -71,6 +72,8 @@ def {title}({parameters}):
         raise
     $node = None
     if {has_edge}:
+        if $write_log.last != $last_write:
+            $check_unmarked($ctx, {values}, $last_write, $function.name)
         $node = $FunctionNode()
         $node.function = $function
         $node.ctx = $ctx
@@ -405,6 +408,7 @@ _GLOBALS: dict[str, Any] = {
     "UNSEALED": UNSEALED,
     "UNRECORDED": UNRECORDED,
     "attach_outputs": attach_outputs,
+    "check_unmarked": check_unmarked,
     "contains": contains,
     "current_node": current_node,
     "get_frame": sys._getframe,

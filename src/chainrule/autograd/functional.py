@@ -444,6 +444,7 @@ def _as_tuple(value: Any, description: str, title: str) -> tuple[bool, tuple[Ten
             raise ArgumentTypeError(
                 f"The {description} given to {title} must be either a Tensor or a tuple of Tensors "
                 f"but the {where} has type {type(each)}."
+                + (f" Write {title}(function, inputs)." if callable(each) else "")
             )
     return single, tensors
 

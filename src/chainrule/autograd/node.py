@@ -295,7 +295,8 @@ def freed_error(node: Node | None) -> AutogradError:
         "after they have already been freed). Saved intermediate values of the graph are freed "
         "when you call .backward() or autograd_grad(). Specify retain_graph=True if you need to "
         "backward through the graph a second time or if you need to access saved tensors after "
-        f"calling backward.{values}"
+        "calling backward. In a loop, detach() what is carried over from an earlier pass, as in "
+        f"h = h.detach() or total += loss.detach(), or compute it anew.{values}"
     )
 
 
@@ -317,11 +318,27 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     else:
         output = f", which is output {index} of {origin.name},"
     writers = "; ".join(f"{name} at {locate(code, at)}" for _, name, code, at, _ in writes[:3])
+    hint = mend_of_write(writes[0][1])
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "
         f"{version_of(array)}; expected version {version_at(array, node.seq)} instead. Hint: "
-        "compute out of place, or write to a clone(); detect_anomaly() helps to find where a "
+        f"{hint}; detect_anomaly() helps to find where a "
         f"gradient goes wrong. The value was saved for the backward of {made_at(node)}, and then "
         f"written by {writers}."
     )
+
+
+def mend_of_write(operation: str) -> str:
+    """Return what to do instead of an in-place write of a value that a backward pass needs."""
+    if operation.endswith(".step"):
+        return (
+            "call backward() before the step that changes the parameters, or compute the loss anew "
+            "after it; what is carried over to the next step needs detach()"
+        )
+    if operation == "setitem":
+        return (
+            "read what is written later from a clone(), as in x[i].clone(), or put the parts into "
+            "a list and join them with cr.stack()"
+        )
+    return "compute out of place, or write to a clone()"

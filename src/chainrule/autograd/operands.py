@@ -89,9 +89,14 @@ def mend_of_operand(value: Any) -> str:
     if value is None:
         return "is a return statement missing, or is it a .grad before backward()?"
     if isinstance(value, list | tuple):
-        if any(isinstance(each, Tensor) for each in value):
-            one = f"take the one Tensor out of the {type(value).__name__}, with [0]"
-            return one if len(value) == 1 else "join the Tensors first, with cr.stack() or cr.cat()"
+        tensors = [isinstance(each, Tensor) for each in value]
+        if any(tensors):
+            which = "one Tensor" if len(value) == 1 else "Tensor that is meant"
+            one = f"take the {which} out of the {type(value).__name__}, as with [0]"
+            many = "join the Tensors first, with cr.stack() or cr.cat()"
+            return many if all(tensors) and len(value) > 1 else one
+        if value and all(each is None for each in value):
+            return "there is no gradient in it"
         text = repr(value)
         return f"write cr.tensor({text if len(text) < _LONG else '...'})"
     if isinstance(value, str | bytes):

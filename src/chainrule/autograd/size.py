@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, cast
 
+from chainrule.errors import ArgumentTypeError, OutOfBoundsError
+
 
 class _AnyTuple(type):
     def __instancecheck__(cls, value: Any) -> bool:
@@ -39,4 +41,19 @@ class ShapeOrCount(int):
     shape: tuple[int, ...]
 
     def __call__(self, dim: int | None = None) -> Any:
-        return as_size(Size, self.shape) if dim is None else self.shape[dim]
+        if dim is None:
+            return as_size(Size, self.shape)
+        ndim = len(self.shape)
+        if not -ndim <= dim < ndim:
+            first = ": the first dimension is 0" if dim == ndim else ""
+            raise OutOfBoundsError(
+                f"size(): Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}],"
+                f" but got {dim}){first}"
+            )
+        return self.shape[dim]
+
+    def __getitem__(self, key: Any) -> Any:
+        raise ArgumentTypeError(
+            "x.size is the number of elements, and called the shape: write "
+            f"x.shape[{key!r}] or x.size({key!r})"
+        )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from chainrule.autograd.conversions import (
+    check_kept,
     check_number,
     copy_error,
     instead_of_array,
@@ -394,8 +395,11 @@ class Tensor(TensorMethods):
         if not force and is_grad_enabled() and self.requires_grad:
             raise AutogradError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
+                "instead. Where a gradient shall pass, hand the tensor itself to NumPy's "
+                "functions, as in np.sqrt(x)."
             )
+        if array.__class__ is not ndarray:
+            check_kept(array)
         return move(array, CPU)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -435,7 +439,8 @@ class Tensor(TensorMethods):
             count = "more than one value" if self._array.size else "no values"
             raise AutogradError(
                 f"Boolean value of Tensor with {count} is ambiguous: its shape is "
-                f"{list(self._array.shape)}. Use all() or any()"
+                f"{list(self._array.shape)}. Use all() or any(); of elements, `and`, `or` and "
+                "`not` are &, | and ~, and a < x < b is (a < x) & (x < b)"
             )
         return bool(self._array.item())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.autograd.context import NOTHING
 from chainrule.autograd.function_node import FunctionNode
-from chainrule.autograd.node import ErrorNode, endpoint, made_at, reachable
+from chainrule.autograd.node import ErrorNode, endpoint, made_at, mend_of_write, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode, check_saved
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import write_log
@@ -63,9 +63,9 @@ def _problem_at(node: Any, name: str) -> str | None:
             check_saved(node, node.saved or ())
         except InPlaceError as error:
             writers = str(error).rpartition("and then written by ")[2]
+            mend = mend_of_write(writers.partition(" at ")[0])
             return (
                 f"backward() would fail, since a value that {made_at(node)}, needs has been "
-                f"overwritten in place, by {writers} Compute out of place there, or write to a "
-                "clone()."
+                f"overwritten in place, by {writers} {mend[0].upper()}{mend[1:]}."
             )
     return None

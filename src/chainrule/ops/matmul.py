@@ -110,7 +110,7 @@ def _matmul_exact(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -
     if left._array.dtype != right._array.dtype:
         raise DTypeError(
             f"{name}: expected both tensors to have the same dtype, but got {left.dtype} and "
-            f"{right.dtype}: matmul promotes"
+            f"{right.dtype}: write x @ y, which promotes, or convert one, as in y.to(x.dtype)"
         )
     return contraction.matmul.apply(left, right)
 

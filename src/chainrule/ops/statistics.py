@@ -160,6 +160,7 @@ def std(
     >>> cr.std(cr.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
+    check_floating(input := tensor_of(input), "std")
     return elementwise.root_of_spread.apply(
         var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     )

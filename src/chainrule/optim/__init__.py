@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.missing_names import missing
+from chainrule.missing_names import ClassInLowerCase, missing
+from chainrule.optim import adam, lbfgs, sgd
 from chainrule.optim import lr_scheduler as lr_scheduler
 from chainrule.optim import optimizer as optimizer
 from chainrule.optim import swa_utils as swa_utils
@@ -36,3 +37,6 @@ if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name)
+
+    for _module in (adam, lbfgs, sgd):
+        _module.__class__ = ClassInLowerCase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -145,8 +146,9 @@ class Optimizer:
         if not listed:
             raise ArgumentError(
                 "optimizer got an empty parameter list: give the tensors to update. A generator "
-                "can be iterated only once, and layers in a plain list or dict have to be in an "
-                "nn.ModuleList or nn.ModuleDict, as cr.why(net) tells"
+                "can be iterated only once; tensors of a module have to be nn.Parameter(tensor), "
+                "and layers in a plain list or dict in an nn.ModuleList or nn.ModuleDict, as "
+                "cr.why(net) tells"
             )
         for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)
@@ -511,6 +513,11 @@ def _ordered(params: Any) -> list[Any]:
         raise ArgumentTypeError(
             "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
             "got a Tensor: put it into a list"
+        )
+    if inspect.ismethod(params):
+        raise ArgumentTypeError(
+            "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
+            f"got a method: call it, {params.__name__}()"
         )
     if hasattr(params, "parameters"):
         raise ArgumentTypeError(

@@ -13,7 +13,7 @@ from chainrule.autograd.array_proxy import NumberProxy, as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
 from chainrule.backend import CPU, is_known, move, namespace, numpy_xp
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
 
 Array = Any
@@ -68,6 +68,10 @@ class UpdateRule(Optimizer, ABC):
         if isinstance(rate, Tensor) and rate.numel() != 1:
             raise ArgumentError(f"a Tensor lr must be 1-element, but its shape is {rate.shape}")
         for name in self._NON_NEGATIVE:
+            if isinstance(options.get(name), str):
+                raise ArgumentTypeError(
+                    f"{name} is a number, but got {options[name]!r}: write float({options[name]!r})"
+                )
             if name in options and not options[name] >= 0:
                 raise ArgumentError(
                     f"Invalid {_TITLES.get(name, f'{name} value')}: {options[name]}, "

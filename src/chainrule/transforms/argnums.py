@@ -24,6 +24,18 @@ def settings_of(title: str, unused: Any) -> dict[str, Any]:
     return {"unused": "raise"} if unused == "raise" else {}
 
 
+def check_argnums(title: str, argnums: Any) -> None:
+    """Raise if what should select arguments is an argument itself, as in ``grad(f, x)``."""
+    is_several = isinstance(argnums, Sequence) and not isinstance(argnums, str)
+    listed = argnums if is_several else (argnums,)
+    for each in listed:
+        if not isinstance(each, int | str) or isinstance(each, bool):
+            raise ArgumentTypeError(
+                f"{title}: argnums are positions or names of arguments, but got a "
+                f"{type(each).__name__}: to call the result with it, write cr.{title}(f)(x)"
+            )
+
+
 def raise_unused(
     title: str, choice: ArgnumSelection, call: TransformCall, used: Sequence[bool]
 ) -> None:
@@ -82,14 +94,10 @@ class ArgnumSelection:
         if isinstance(requested, str):
             names = self._names()
             name, position = requested, names.index(requested) if requested in names else -1
-        elif isinstance(requested, int) and not isinstance(requested, bool):
+        else:
             position = requested + count if requested < 0 else requested
             names = [] if position < count else self._names()
             name = names[position] if 0 <= position < len(names) else ""
-        else:
-            raise ArgumentTypeError(
-                f"{self.title}: argnums are positions or names of arguments, but got {requested!r}"
-            )
         if 0 <= position < count:
             return position
         if name not in self.kwargs:

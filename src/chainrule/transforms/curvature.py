@@ -17,6 +17,7 @@ from chainrule.transforms.argnums import (
     Argnums,
     ArgnumSelection,
     Unused,
+    check_argnums,
     raise_unused,
     settings_of,
 )
@@ -261,6 +262,7 @@ def laplacian(
     """
     settings = settings_of("laplacian", unused)
     check_callable("laplacian", function)
+    check_argnums("laplacian", argnums)
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("laplacian", function, argnums, args, kwargs)

@@ -17,6 +17,7 @@ from chainrule.transforms.argnums import (
     Argnums,
     ArgnumSelection,
     Unused,
+    check_argnums,
     raise_unused,
     settings_of,
 )
@@ -144,6 +145,7 @@ def grad_for(
 def _derivative(title: str, made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     function, argnums, has_aux = made.args
     check_callable(title, function)
+    check_argnums(title, argnums)
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)

@@ -19,6 +19,7 @@ from chainrule.transforms.argnums import (
     Argnums,
     ArgnumSelection,
     Unused,
+    check_argnums,
     raise_unused,
     settings_of,
 )
@@ -102,6 +103,7 @@ def _jacobian(title: str, made: Made, user: Any, function: Any) -> Callable[...,
     argnums, has_aux = made.args[1], made.args[2:] == (True,)
     mode, check_used = made.kwargs["mode"], made.maker is jacobian and "unused" in made.kwargs
     check_callable(title, user)
+    check_argnums(title, argnums)
     if mode not in (None, "reverse", "forward"):
         raise ArgumentError(f'{title}: mode is "reverse", "forward" or None, but got {mode!r}')
 

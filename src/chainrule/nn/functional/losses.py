@@ -13,7 +13,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import Operand, cast, constant, floating
 from chainrule.autograd.array_proxy import as_float
-from chainrule.autograd.location import entered
+from chainrule.autograd.location import entered, user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, is_array, is_known, promoted
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -42,18 +42,17 @@ def pair(input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def pair_checked(
-    name: str, input: Operand, target: Operand, stacklevel: int = 4
-) -> tuple[Tensor, Tensor]:
+def pair_checked(name: str, input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
     """Return `pair`; warn if the shapes differ, since they broadcast."""
     x, y = pair(input, target)
     if x.shape != y.shape:
+        mend = ": write target.reshape(input.shape)" if x.numel() == y.numel() else ""
         warnings.warn(
             f"{name}: using a target size ({list(y.shape)}) that is different to the input size "
             f"({list(x.shape)}). This will likely lead to incorrect results due to broadcasting: "
-            "reshape one of them, so that they have the same size.",
+            f"reshape one of them, so that they have the same size{mend}.",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=user_stack_level(),
         )
     return x, y
 
@@ -308,7 +307,7 @@ def huber_loss(
         raise ArgumentError(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
-    x, y = pair_checked("huber_loss", input, target, stacklevel=3)
+    x, y = pair_checked("huber_loss", input, target)
     losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=as_float(delta))
     return reduce_weighted(losses, weight, "huber_loss", reduction, by_weights=False)
 

@@ -197,7 +197,7 @@ def _mend_of_target(x: Tensor, classes: Tensor, dim: int, expected: tuple[int, .
     if classes.shape == x.shape and x.shape[dim] > 1:  # one-hot
         return f": write target.argmax({dim})"
     if classes.ndim == x.ndim and classes.size == math.prod(expected):
-        return f": write target.reshape({', '.join(map(str, expected))})"
+        return f": write target.reshape({', '.join(map(str, expected)) or '()'})"
     return ""
 
 

@@ -179,6 +179,11 @@ class Module(Stateful, HookDictionaries):
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Add a submodule; None declares one that this module goes without."""
+        if isinstance(module, type) and issubclass(module, Module):
+            raise ArgumentTypeError(
+                f"submodule {name!r} is the class {module.__name__}: make one of it, "
+                f"{module.__name__}(...)"
+            )
         if module is not None and not isinstance(module, Module):
             raise ArgumentTypeError(
                 f"{type(module).__name__} is not a Module subclass, as submodule {name!r} must be "

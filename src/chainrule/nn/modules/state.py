@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -124,10 +124,13 @@ def load_state(
 ) -> IncompatibleKeys:
     """Load a state dict, or raise with everything that doesn't fit and change nothing."""
     if not isinstance(state_dict, Mapping):
-        of_path = ": read the file first, load_state_dict(cr.load(path))"
+        mend = ""
+        if isinstance(state_dict, str | os.PathLike):
+            mend = ": read the file first, load_state_dict(cr.load(path))"
+        elif hasattr(state_dict, "state_dict"):
+            mend = ": write load_state_dict(other.state_dict())"
         raise ArgumentTypeError(
-            f"Expected state_dict to be dict-like, got {type(state_dict)}"
-            f"{of_path if isinstance(state_dict, str | os.PathLike) else ''}."
+            f"Expected state_dict to be dict-like, got {type(state_dict)}{mend}."
         )
     loading = _Loading(dict(state_dict), strict, assign)
     loading.visit(module, "")
@@ -141,7 +144,7 @@ def load_state(
             if keys
         ]
         if report and not errors:
-            report.append("With strict=False, what is there is loaded and the rest is left alone.")
+            report.append(_mend_of_names(state_dict, loading.missing, loading.unexpected))
         errors = [*report, *errors]
     if errors:
         listed = "\n\t".join(errors)
@@ -151,6 +154,27 @@ def load_state(
     for function, *args in loading.steps:
         function(*args)
     return IncompatibleKeys(loading.missing, loading.unexpected)
+
+
+def _mend_of_names(
+    state_dict: Mapping[str, Any], missing: Sequence[str], unexpected: Sequence[str]
+) -> str:
+    """Return what to load if the names are those of the module, but for a prefix or a level."""
+    for key in unexpected:
+        if isinstance(state_dict[key], Mapping) and set(missing) <= state_dict[key].keys():
+            return f"The names are in an entry of the file: write load_state_dict(state[{key!r}])."
+    renamed = "write load_state_dict({{{}: value for name, value in state.items()}})."
+    if missing and len(missing) == len(unexpected):
+        own, given = missing[0], unexpected[0]
+        for longer, shorter, form in (
+            (given, own, "name.removeprefix({!r})"),
+            (own, given, "{!r} + name"),
+        ):
+            prefix = longer.removesuffix(shorter)
+            pairs = (unexpected, missing) if longer is given else (missing, unexpected)
+            if prefix != longer and list(pairs[0]) == [prefix + name for name in pairs[1]]:
+                return f"The names differ by {prefix!r}: {renamed.format(form.format(prefix))}"
+    return "With strict=False, what is there is loaded and the rest is left alone."
 
 
 def _quoted(key: str) -> str:

@@ -13,6 +13,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value
 from chainrule.autograd.remarks import STRICT, Told
+from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
@@ -160,16 +162,18 @@ class BatchedArray(ArrayProxy):
             return self.data[0]
         asked, mend = asked_for_value(sys._getframe(1))
         if self.level.finished:
-            raise AutogradError(
-                "vmap: a tensor of a function under vmap was kept, and its value was asked for "
-                f"after the function had returned, {asked}: "
-                "it has a value for each example. Return it from the function"
-            )
+            raise AutogradError(_KEPT.format("its value was asked for", asked))
         raise AutogradError(
             "vmap: a value was asked for that differs between examples, "
             f"{asked}: bool(), item(), int(), float(), tolist() and numpy() return one value. "
             + (mend or "Use cr.where() instead of `if`, or read values outside of vmap")
         )
+
+    def check_kept(self) -> None:
+        """Raise if the function has returned; a backward pass may still run."""
+        if self.level.finished and not _is_in_pass(sys._getframe(1)):
+            asked, _ = asked_for_value(sys._getframe(1))
+            raise AutogradError(_KEPT.format("it was used", asked))
 
     def __bool__(self) -> bool:
         return bool(self._shared_value())
@@ -254,6 +258,21 @@ class BatchedArray(ArrayProxy):
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         axes = (axis1 % self.ndim + 1, axis2 % self.ndim + 1)
         return self.make_view(lambda data: data.diagonal(offset, *axes))
+
+
+_KEPT = (
+    "vmap: a tensor of a function under vmap was kept, and {} after the function had returned, {}: "
+    "it has a value for each example. Return it from the function"
+)
+
+
+def _is_in_pass(frame: FrameType | None) -> bool:
+    """Whether a frame runs in a backward pass, which calls rules of the user."""
+    while frame is not None:
+        if frame.f_code is BackwardPass.walk.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def copy_batch_major(data: Array, front: int = 1) -> Array:

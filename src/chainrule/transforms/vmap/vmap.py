@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -107,6 +107,8 @@ def vmap(
     randomness: str = "error",
     *,
     strict: bool = False,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
 ) -> Callable[..., Any]:
     """Return a function that applies `func` along a dimension of its arguments, all at once.
 
@@ -123,6 +125,8 @@ def vmap(
         Whether random numbers may be drawn: different for each example, or the same for all.
     strict : bool, default False
         Raise MissingRuleError where an operation would run for one example after the other.
+    in_axes, out_axes : optional
+        JAX's names of `in_dims` and `out_dims`.
 
     Returns
     -------
@@ -172,6 +176,8 @@ def vmap(
         raise ArgumentError(
             f'vmap: randomness is "error", "different" or "same", but got {randomness!r}'
         )
+    in_dims = _check_dims(in_dims if in_axes is ... else in_axes)
+    out_dims = out_dims if out_axes is ... else out_axes
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         given = _flat_dims(in_dims, args, "in_dims", func)
@@ -266,11 +272,7 @@ def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
         return [dims] * sum(1 for _ in pytree.leaves(args))
     parts, entries = pytree.children(args), pytree.children(dims)
     if entries is None or parts is None or len(entries) != len(parts):
-        raise ArgumentError(
-            f"vmap({title_of(func)}, {which}={dims!r}): expected an int, None, or containers of "
-            "them in the structure of what is mapped, "
-            f"which is {'no container' if parts is None else f'one of {len(parts)}'}"
-        )
+        raise ArgumentError(f"vmap({title_of(func)}, {which}={dims!r}): {_expected(which, parts)}")
     found = dict(entries)
     if isinstance(dims, dict) and found.keys() != dict(parts).keys():
         raise ArgumentError(
@@ -282,6 +284,31 @@ def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
         for k, (step, part) in enumerate(parts)
         for dim in _flat_dims(found.get(step, entries[k][1]), part, which, func)
     ]
+
+
+def _expected(which: str, parts: Sequence[Any] | None) -> str:
+    """Return what an entry of `in_dims` or `out_dims` has to be for these parts."""
+    if parts is None:
+        return (
+            "expected an int or None for what is no container: one vmap maps over one dimension. "
+            "For two, write cr.vmap(cr.vmap(f)), each with its own in_dims and out_dims"
+        )
+    what = "positional argument" if which == "in_dims" else "part of the result"
+    return (
+        f"expected an int for all, or one entry for each {what} or each item of a container, of "
+        f"which there are {len(parts)}; None is for what all examples share, as keyword arguments "
+        "are"
+    )
+
+
+def _check_dims(dims: Any) -> Any:
+    """Return `in_dims`; raise if it is an argument of the function, as in ``vmap(f, x)``."""
+    if dims is not None and not isinstance(dims, int) and pytree.children(dims) is None:
+        raise ArgumentTypeError(
+            f"vmap: in_dims are ints, None, or containers of them, but got a "
+            f"{type(dims).__name__}: to call the result with it, write cr.vmap(f)(x)"
+        )
+    return dims
 
 
 def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
