@@ -265,3 +265,12 @@ def test_warnings_of_losses_are_at_the_users_line() -> None:
         with pytest.warns(UserWarning, match=r"write target.reshape\(input.shape\)") as caught:
             loss(cr.ones(3, 1), cr.ones(3))
         assert caught[0].filename == __file__
+
+
+def test_an_int_is_the_number_of_draws() -> None:
+    d = cr.distributions
+    probs = cr.tensor([0.25, 0.75])
+    for each in (d.Normal(cr.zeros(2), 1.0), d.Bernoulli(probs=probs), d.Categorical(probs=probs)):
+        assert each.sample(3).shape == each.sample((3,)).shape
+    assert d.Multinomial(4, probs=probs).sample(3).shape == (3, 2)
+    assert d.Normal(0.0, 1.0).rsample(3).shape == (3,)

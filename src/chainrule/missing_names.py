@@ -160,6 +160,7 @@ _R_NAMES = {
     "OptimizerIgnite": "subclass cr.optim.Optimizer",
     "nnf_multi_head_attention_forward": "say cr.nn.MultiheadAttention, or "
     "cr.nn.functional.scaled_dot_product_attention",
+    "torch_arange": "say cr.arange, which begins at 0 and leaves out the end",
     "torch_cfloat128": "say cr.complex128",
     "torch_cfloat64": "say cr.complex64",
     "is_nn_module": "say isinstance(x, cr.nn.Module)",

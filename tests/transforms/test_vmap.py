@@ -393,7 +393,7 @@ def test_what_does_not_fit_is_named() -> None:
         cr.vmap(f)(cr.ones(3), 1.0)
     with pytest.raises(cr.ArgumentError, match="nothing to map over"):
         cr.vmap(f, None)(cr.ones(3), cr.ones(3))
-    with pytest.raises(cr.ArgumentError, match=r"in_dims=\(0, 0, 0\).*one of 2"):
+    with pytest.raises(cr.ArgumentError, match=r"in_dims=\(0, 0, 0\).*of which there are 2"):
         cr.vmap(f, (0, 0, 0))(cr.ones(3), cr.ones(3))
     with pytest.raises(cr.ArgumentError, match=r"out_dims says None for result, which differs"):
         cr.vmap(f, 0, None)(cr.ones(3), cr.ones(3))

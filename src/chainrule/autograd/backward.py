@@ -11,7 +11,12 @@ from typing import Any, overload
 import numpy as np
 
 from chainrule.autograd.conversions import check_kept
-from chainrule.autograd.error_messages import mend_of_other, mismatch_text
+from chainrule.autograd.error_messages import (
+    constant_text,
+    mend_of_other,
+    mismatch_text,
+    unused_text,
+)
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import assigned_at
 from chainrule.autograd.modes import (
@@ -24,7 +29,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP, connected
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint, made_at
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell
@@ -117,21 +122,7 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     if edge is None:
         line = assigned_at(root)
         told = "" if line is None else f"It was assigned at {line}. "
-        reason = (
-            "Was it computed under no_grad, detached, rebound as in w = w - lr * w.grad under "
-            "no_grad, or from a gradient that was taken without create_graph=True?"
-        )
-        if not is_grad_enabled():
-            reason = (
-                "Nothing is recorded here, in a block of no_grad, a hook or a backward: compute it "
-                "under cr.enable_grad()."
-            )
-        raise AutogradError(
-            f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-            f"operation with a tensor that requires grad led to it. {told}{reason} cr.why() of it "
-            "tells. With autograd_grad(..., materialize_grads=True), the gradient of a constant "
-            "is zeros"
-        )
+        raise AutogradError(constant_text(index, told, is_grad_enabled()))
     if grad is None and root._array.size != 1:
         raise AutogradError(
             f"grad can be implicitly created only for scalar outputs, but element {index} of "
@@ -423,7 +414,7 @@ def autograd_grad(
         elif allow_unused:
             results.append(None)
         else:
-            raise _unused(tensor, name)
+            raise AutogradError(unused_text(tensor, name))
     if create_graph and (others := run.unclaimed()):
         results = [None if grad is None else connected(grad, others) for grad in results]
     return dict(zip(names, results, strict=True)) if named else tuple(results)
@@ -519,26 +510,6 @@ def _zeros(target: Tensor | GradientEdge, name: Any, requires_grad: bool) -> Ten
         )
     array = target._array
     return make(namespace(array).zeros_like(array), None).requires_grad_(requires_grad)
-
-
-def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
-    named = f"shape {list(target.shape)}" if isinstance(target, Tensor) else target.node.name
-    return AutogradError(
-        "One of the differentiated Tensors appears to not have been used in the graph. Set "
-        "allow_unused=True if this is the desired behavior. It is input "
-        f"{name!r}, of {named}: no recorded operation leads from it to the outputs.{_made(target)}"
-    )
-
-
-def _made(target: Tensor | GradientEdge) -> str:
-    """Return what to take instead of a tensor that was computed beside the way to the outputs."""
-    node = target.grad_fn if isinstance(target, Tensor) else None
-    if node is None:
-        return ""
-    return (
-        f" It is a new tensor, the result of {made_at(node)}: compute the outputs from it, or "
-        "take the gradient by what it was made of, and the part of that"
-    )
 
 
 def _captured_gradient(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tensor:

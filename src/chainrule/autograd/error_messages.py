@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
+from chainrule.autograd.node import GradientEdge, made_at
 from chainrule.backend import CPU, device_of, is_current
 from chainrule.errors import (
     ArgumentError,
@@ -159,4 +160,40 @@ def mismatch_text(given: Any, grad: Any, root: Any, index: int) -> str:
         f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and "
         f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
         f"shape{mend}."
+    )
+
+
+def constant_text(index: int, told: str, is_recording: bool) -> str:
+    """Return the message about a root of a pass that no tensor that requires grad led to."""
+    reason = (
+        "Was it computed under no_grad, detached, rebound as in w = w - lr * w.grad under no_grad, "
+        "or from a gradient that was taken without create_graph=True?"
+    )
+    if not is_recording:
+        reason = (
+            "Nothing is recorded here, in a block of no_grad, a hook or a backward: compute it "
+            "under cr.enable_grad()."
+        )
+    return (
+        f"element {index} of tensors does not require grad and does not have a grad_fn: no "
+        f"operation with a tensor that requires grad led to it. {told}{reason} cr.why() of it "
+        "tells. With autograd_grad(..., materialize_grads=True), the gradient of a constant is "
+        "zeros"
+    )
+
+
+def unused_text(target: Any, name: Any) -> str:
+    """Return the message about an input, or the edge to one, that no output depends on."""
+    is_edge = isinstance(target, GradientEdge)
+    named = target.node.name if is_edge else f"shape {list(target.shape)}"
+    text = (
+        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        f"allow_unused=True if this is the desired behavior. It is input {name!r}, of {named}: no "
+        "recorded operation leads from it to the outputs."
+    )
+    if is_edge or target.grad_fn is None:
+        return text
+    return (
+        f"{text} It is a new tensor, the result of {made_at(target.grad_fn)}: compute the outputs "
+        "from it, or take the gradient by what it was made of, and the part of that"
     )

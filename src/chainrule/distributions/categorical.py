@@ -14,7 +14,7 @@ from chainrule.backend import holds_somewhere
 from chainrule.creation import eye, full, ones, zeros
 from chainrule.distributions import constraints
 from chainrule.distributions.counts import Binomial, ProbsOrLogits, enumerated
-from chainrule.distributions.distribution import Distribution, Shape
+from chainrule.distributions.distribution import Distribution, Shape, drawn_shape
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.random import multinomial
@@ -53,9 +53,9 @@ class Categories(ProbsOrLogits):
     def _drawn(self, sample_shape: Shape) -> Tensor:
         """Return numbers of categories."""
         with no_grad():
-            rows = self.probs.reshape(-1, self._num_events)
-            drawn = multinomial(rows, math.prod(sample_shape), replacement=True)
-            return drawn.t().reshape(*sample_shape, *self.batch_shape)
+            rows, shape = self.probs.reshape(-1, self._num_events), drawn_shape(sample_shape)
+            drawn = multinomial(rows, math.prod(shape), replacement=True)
+            return drawn.t().reshape(*shape, *self.batch_shape)
 
     def _chosen_logits(self, numbers: Tensor) -> Tensor:
         places, logits = ops.broadcast_tensors(numbers.unsqueeze(-1), self.logits)
@@ -277,7 +277,7 @@ class Multinomial(Categories):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with no_grad():
-            drawn = self._drawn((self.total_count, *sample_shape))
+            drawn = self._drawn((self.total_count, *drawn_shape(sample_shape)))
             drawn, shape = ops.movedim(drawn, 0, -1), self._extended_shape(sample_shape)
             kind = {"dtype": self._like.dtype, "device": self._like.device}
             return zeros(shape, **kind).scatter_add(-1, drawn, ones(drawn.shape, **kind))

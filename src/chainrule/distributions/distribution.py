@@ -21,7 +21,12 @@ from chainrule.errors import ArgumentError, ShapeError
 __all__ = ["Distribution", "ExponentialFamily"]
 
 T = TypeVar("T")
-Shape = Sequence[int]
+Shape = Sequence[int] | int
+
+
+def drawn_shape(sample_shape: Shape) -> tuple[int, ...]:
+    """Return the shape of the draws as a tuple; an int is their number."""
+    return (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
 
 
 class lazy_property(Generic[T]):
@@ -168,7 +173,10 @@ class Distribution:
         return ops.sqrt(self.variance)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Return draws of the shape ``sample_shape + batch_shape + event_shape``, constants."""
+        """Return draws of the shape ``sample_shape + batch_shape + event_shape``, constants.
+
+        An int is the number of draws.
+        """
         with no_grad():
             return self.rsample(sample_shape)
 
@@ -225,7 +233,7 @@ class Distribution:
         return self._event_shape
 
     def _extended_shape(self, sample_shape: Shape = ()) -> tuple[int, ...]:
-        return (*sample_shape, *self.batch_shape, *self.event_shape)
+        return (*drawn_shape(sample_shape), *self.batch_shape, *self.event_shape)
 
     def _parameters(self) -> dict[str, Tensor]:
         """Return the parameters that were given, or computed by now."""

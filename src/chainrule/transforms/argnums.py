@@ -30,9 +30,10 @@ def check_argnums(title: str, argnums: Any) -> None:
     listed = argnums if is_several else (argnums,)
     for each in listed:
         if not isinstance(each, int | str) or isinstance(each, bool):
+            got = repr(each) if isinstance(each, float) else f"a {type(each).__name__}"
             raise ArgumentTypeError(
-                f"{title}: argnums are positions or names of arguments, but got a "
-                f"{type(each).__name__}: to call the result with it, write cr.{title}(f)(x)"
+                f"{title}: argnums are positions or names of arguments, but got {got}: to call the "
+                f"result with it, write cr.{title}(f)(x)"
             )
 
 
