@@ -120,7 +120,7 @@ def namespace() -> dict[str, Any]:
     return {
         **{"cr": cr, "np": np, "nn": cr.nn, "optim": cr.optim, "Square": Square, "Plain": Plain},
         **{"def_f_x": def_f_x, "def_f_xy": def_f_xy, "LAYER": cr.nn.Linear(3, 2)},
-        **{"X": cr.ones(2, 3), "P": cr.ones(3, requires_grad=True)},
+        **{"data": cr.utils.data, "X": cr.ones(2, 3), "P": cr.ones(3, requires_grad=True)},
     }
 
 

@@ -779,7 +779,9 @@ def test_zeros_of_a_slice_of_nothing():
 def test_a_gradient_is_well():
     w = leaf(1.0, 0.0)
     (w * w).sum().backward()
-    assert cr.why(w) == "All is well: `w` has a gradient, from 0 to 2. 1 of its 2 elements are 0."
+    assert cr.why(w).startswith(
+        "All is well: `w` has a gradient, from 0 to 2. 1 of its 2 elements are 0. Passes add up"
+    )
 
 
 def test_a_cut_elsewhere_is_not_mentioned():

@@ -325,7 +325,10 @@ def _of_gradient(tensor: Tensor, name: str, grad: Tensor, root: Tensor | None) -
             size = f", {values.item():.4g}"
         elif values.dtype.kind == "f":
             size = f", from {values.min():.4g} to {values.max():.4g}"
-        return f"All is well: {name} has a gradient{size}.{some}"
+        return (
+            f"All is well: {name} has a gradient{size}.{some} Passes add up in it until it is set "
+            "to None, as by zero_grad()."
+        )
     return _of_zeros(tensor, name, root)
 
 

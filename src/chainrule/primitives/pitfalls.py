@@ -95,7 +95,11 @@ SINGULAR = Pitfall(
     "add a small multiple of the identity to the matrix: A + 1e-6 * cr.eye(n)",
 )
 LOG_OF_NEGATIVE = Pitfall("the logarithm of a negative number", _negative("x"), _POSITIVE)
-LOG_OF_ZERO = Pitfall("the logarithm of 0", _zero("x"), _POSITIVE)
+LOG_OF_ZERO = Pitfall(
+    "the logarithm of 0",
+    _zero("x"),
+    f"{_POSITIVE}; for the logarithm of a softmax or sigmoid, take log_softmax or logsigmoid",
+)
 ROOT_OF_NEGATIVE = Pitfall("the root of a negative number", _negative("x"), _POSITIVE)
 ROOT_OF_ZERO = Pitfall(
     "the derivative of a root at 0, which is infinite", _either(_zero("x"), _zero("out")), _ROOT

@@ -364,6 +364,12 @@ class Symbol(ArrayProxy):
         if TRACING.get() is None:
             raise outlived_error()
         where, mend = asked_for_value(sys._getframe(1))
+        if not mend and sys._getframe(1).f_code.co_name == "__index__":
+            mend = (
+                "Pass a size, an index or a number of rounds as a Python int, such as n.item(), "
+                "for which the function is compiled (a static argument), or loop with cr.scan() "
+                "or cr.while_loop()"
+            )
         mend = mend or (
             "Choose with cr.where() in the place of `if`, loop with cr.while_loop() or cr.scan(), "
             "pass what the function must know as a Python number (a static argument), or look at "

@@ -30,6 +30,12 @@ class SequentialSampler(Sampler[int]):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
+        if not hasattr(self.data_source, "__len__"):
+            name = type(self.data_source).__name__
+            raise ArgumentTypeError(
+                f"object of type {name!r} has no len(): define __len__(self) in {name}, or make it "
+                "an IterableDataset with __iter__(self)"
+            )
         return iter(range(len(self.data_source)))
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import tensor
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, ShapeError
 from chainrule.kernels.threads import set_num_threads
 from chainrule.ops import stack
 from chainrule.random import manual_seed
@@ -60,12 +60,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
     {'x': tensor([1, 2]), 'name': ['a', 'b']}
     """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return stack(list(batch))
-    if isinstance(first, np.ndarray | np.generic):
-        if first.dtype.kind in "OSU":
+    if isinstance(first, Tensor | np.ndarray | np.generic):
+        if not isinstance(first, Tensor) and first.dtype.kind in "OSU":
             raise ArgumentTypeError(_REFUSED.format(f"an array of dtype {first.dtype}"))
-        return tensor(np.stack(list(batch)))
+        shapes = [np.shape(example) for example in batch]
+        if shapes.count(first.shape) < len(shapes):
+            raise ShapeError(_UNEQUAL.format(", ".join(str(list(shape)) for shape in shapes)))
+        return stack(list(batch)) if isinstance(first, Tensor) else tensor(np.stack(list(batch)))
     if isinstance(first, bool | int):
         return tensor(list(batch))
     if isinstance(first, float | complex):
@@ -89,6 +90,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
 _REFUSED = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}. "
     "Give a collate_fn of your own"
+)
+
+
+_UNEQUAL = (
+    "default_collate: stack expects each tensor to be equal size, but the examples of a batch have "
+    "the shapes {}. Make them of one shape, as with nn.utils.rnn.pad_sequence(batch, "
+    "batch_first=True) in a collate_fn of your own"
 )
 
 
