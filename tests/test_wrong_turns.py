@@ -265,6 +265,9 @@ def test_warnings_of_losses_are_at_the_users_line() -> None:
         with pytest.warns(UserWarning, match=r"write target.reshape\(input.shape\)") as caught:
             loss(cr.ones(3, 1), cr.ones(3))
         assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="say dim=") as caught:
+        cr.nn.Softmax()(cr.ones(2, 3))
+    assert caught[0].filename == __file__
 
 
 def test_an_int_is_the_number_of_draws() -> None:

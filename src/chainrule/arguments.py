@@ -181,7 +181,15 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     except TypeError:
         raise ArgumentTypeError(
             f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
+            f"{_mend_of_sizes(sizes)}"
         ) from None
+
+
+def _mend_of_sizes(sizes: tuple[Any, ...]) -> str:
+    if len(sizes) == 1 and isinstance(sizes[0], Tensor):
+        return ": write x.tolist()"
+    inner = next((size for size in sizes if isinstance(size, tuple | list)), None)
+    return "" if inner is None else f": unpack {inner!r} with a star, as in *x.shape"
 
 
 def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:

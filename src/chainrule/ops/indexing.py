@@ -224,9 +224,11 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
         # A 0-d tensor counts as a vector of one element.
         return _take_along_as(reshape(x, (-1,)), reshape(index, (-1,)), 0, index_shape)
     if len(index_shape) != len(shape):
+        is_row = index_shape == (*shape[:number], *shape[number + 1 :])
+        mend = f": for one element of each, write index.unsqueeze({number})" if is_row else ""
         raise ShapeError(
             "Index tensor must have the same number of dimensions as input tensor: got "
-            f"{index.ndim} and {x.ndim}"
+            f"{index.ndim} and {x.ndim}{mend}"
         )
     if index_shape == (*shape[:number], index_shape[number], *shape[number + 1 :]):
         return _take_along(x, index, number)

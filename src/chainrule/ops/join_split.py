@@ -96,7 +96,10 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     parts = same_dtype("cat", parts)
     for i, part in enumerate(parts):
         if part.ndim == 0:
-            raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+            raise ShapeError(
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated: "
+                "cr.stack([...]) makes a vector of numbers"
+            )
     like = next((part for part in parts if part._array.shape != (0,)), parts[0]).shape
     number = _joining_dim(either(dim, axis), len(like))
     empty = (*like[:number], 0, *like[number + 1 :])

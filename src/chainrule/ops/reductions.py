@@ -19,7 +19,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
-from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.operation import operation
 from chainrule.ops.wrappers import apply_along_dim, reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
@@ -545,6 +545,11 @@ def _extreme(
         return binary.apply(x, other)
     if dim is None:
         return _reduce_nonempty(primitive, x, axis, keepdim or keepdims)
+    if isinstance(dim, float):
+        raise ArgumentTypeError(
+            f"{primitive.name}: a dimension must be an int, not float: to compare with a number, "
+            f"write cr.{primitive.name}imum(x, {dim!r})"
+        )
     number = one_dim(either(dim, axis), x.ndim)
     _, arg_primitive = _EXTREMES[primitive]
     indices = _arg_extreme(arg_primitive, x, number, True)

@@ -60,7 +60,7 @@ def value_like(operation: str, x: Tensor, value: Operand) -> Tensor:
     if tensor._array.dtype != x._array.dtype:
         raise DTypeError(
             f"{operation}(): Expected self.dtype to be equal to src.dtype, got "
-            f"{dtype_title(x.dtype)} and {dtype_title(tensor.dtype)}: convert one of them"
+            f"{dtype_title(x.dtype)} and {dtype_title(tensor.dtype)}: write src.to(x.dtype)"
         )
     return tensor
 

@@ -115,7 +115,8 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
         raise ArgumentTypeError(
-            f"masked_fill only supports boolean masks, but got mask of {mask.dtype}"
+            f"masked_fill only supports boolean masks, but got mask of {mask.dtype}: write "
+            "mask.bool()"
         )
     if input.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
         raise DTypeError(

@@ -13,6 +13,7 @@ from chainrule import ops
 from chainrule.arguments import DTypeLike, Operand, cast, floating, one_dim, tensor_of
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.inplace import in_place
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move, namespace
 from chainrule.creation import ones_like
@@ -150,7 +151,7 @@ def _implicit_dim(name: str, input: Operand) -> int:
             f"{name}: the choice of dim={0 if ndim == 3 else 1} for {ndim} dimensions is "
             "deprecated, as in PyTorch: say dim=",
             UserWarning,
-            stacklevel=3,
+            stacklevel=user_stack_level(),
         )
     return 0 if ndim in (0, 1, 3) else 1
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.arguments import Operand, tensor_of
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, ShapeError
@@ -321,7 +322,7 @@ def dropout2d(
             "dropout2d: got an input of 2 dimensions, whose channels are single elements: dropout "
             "does the same without this warning",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_stack_level(),
         )
     else:
         _check_dims("dropout2d", input, (3, 4))

@@ -196,6 +196,7 @@ def _check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: boo
     if _RANKS.get(mode, rank) != rank:
         raise ArgumentError(
             f"interpolate: mode {mode!r} needs {_RANKS[mode] + 2}D input, but got {x.ndim}D input"
+            + (": for one sample, write x.unsqueeze(0)" if rank + 1 == _RANKS[mode] else "")
         )
     if align_corners is not None and mode not in _RANKS:
         raise ArgumentError(
