@@ -277,3 +277,23 @@ def test_an_int_is_the_number_of_draws() -> None:
         assert each.sample(3).shape == each.sample((3,)).shape
     assert d.Multinomial(4, probs=probs).sample(3).shape == (3, 2)
     assert d.Normal(0.0, 1.0).rsample(3).shape == (3,)
+
+
+UNRECORDED = {
+    "x.detach().sum().backward()": "`x.detach()`.*Leave the call out",
+    "y = (x * 2).detach()\ny.sum().backward()": r"`\(x \* 2\).detach\(\)`.*Leave the call out",
+    "cr.tensor([x[0], x[1]]).sum().backward()": "cr.stack",
+    "y = cr.distributions.Normal(x, 1.0).sample()\ny.sum().backward()": "rsample",
+    "g, = cr.autograd_grad((x * x).sum(), x)\ng.sum().backward()": "create_graph=True",
+    "with cr.no_grad():\n    x = x - 1\nx.sum().backward()": r"rebound.*x.sub_|rebound.*w.sub_",
+    "with cr.no_grad():\n    y = x - 1\ny.sum().backward()": "Move what needs a gradient out",
+}
+
+
+@pytest.mark.parametrize("code", UNRECORDED)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_pass_from_a_constant_names_what_ended_its_history(code: str) -> None:
+    with pytest.raises(cr.AutogradError, match=f"does not require grad.*{UNRECORDED[code]}") as at:
+        run(f"x = P\n{code}")
+    assert "wrong_turn.py:2" in str(at.value)
+    assert "wrong_turn.py:1" not in str(at.value)

@@ -384,7 +384,7 @@ ASKED = {
     ),
     f"{GITHUB}dfalbel/torch/issues/7": (
         update_by_rebinding_under_no_grad,
-        ["`w` does not require grad", "with cr.no_grad()"],
+        ["`w` does not require grad", "with cr.no_grad()", "w -= lr * w.grad"],
     ),
     f"{GITHUB}jax-ml/jax/issues/475": (nan_gradient, ["1 nan of 1", "detect_anomaly()"]),
     f"{GITHUB}jax-ml/jax/issues/4274": (

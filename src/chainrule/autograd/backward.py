@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -122,7 +123,8 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     if edge is None:
         line = assigned_at(root)
         told = "" if line is None else f"It was assigned at {line}. "
-        raise AutogradError(constant_text(index, told, is_grad_enabled()))
+        found = import_module("chainrule.diagnostics.missing_history").end_of_history(root)
+        raise AutogradError(constant_text(index, told, found, is_grad_enabled()))
     if grad is None and root._array.size != 1:
         raise AutogradError(
             f"grad can be implicitly created only for scalar outputs, but element {index} of "

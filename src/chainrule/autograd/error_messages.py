@@ -163,22 +163,28 @@ def mismatch_text(given: Any, grad: Any, root: Any, index: int) -> str:
     )
 
 
-def constant_text(index: int, told: str, is_recording: bool) -> str:
-    """Return the message about a root of a pass that no tensor that requires grad led to."""
-    reason = (
+def constant_text(index: int, told: str, found: str, is_recording: bool) -> str:
+    """Return the message about a root of a pass that no tensor that requires grad led to.
+
+    `found` says where its history ended, if the source tells.
+    """
+    reason = found or (
         "Was it computed under no_grad, detached, rebound as in w = w - lr * w.grad under no_grad, "
         "or from a gradient that was taken without create_graph=True?"
     )
-    if not is_recording:
+    if not found and not is_recording:
         reason = (
             "Nothing is recorded here, in a block of no_grad, a hook or a backward: compute it "
             "under cr.enable_grad()."
         )
+    if not found:
+        reason += (
+            " cr.why() of it tells. With autograd_grad(..., materialize_grads=True), the gradient "
+            "of a constant is zeros"
+        )
     return (
         f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-        f"operation with a tensor that requires grad led to it. {told}{reason} cr.why() of it "
-        "tells. With autograd_grad(..., materialize_grads=True), the gradient of a constant is "
-        "zeros"
+        f"operation with a tensor that requires grad led to it. {told}{reason}"
     )
 
 

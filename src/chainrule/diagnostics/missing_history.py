@@ -61,6 +61,15 @@ def without_history(tensor: Tensor, name: str) -> str:
     return f"{begin}: {_of_sources(tensor)}"
 
 
+def end_of_history(tensor: Tensor) -> str:
+    """Return where the history of a tensor that has none ended, "" if the source doesn't tell."""
+    cause = cause_of(tensor)
+    if cause is not None:
+        return upper(_of_cause(cause))
+    cut = cut_of(tensor)
+    return "" if cut is None else upper(_of_cut(cut).removesuffix(_EXACT))
+
+
 def _of_sources(tensor: Tensor) -> str:
     """Tell why a tensor has no history by what it was computed of, if the source tells."""
     if is_recorded_gradient(tensor):
@@ -103,7 +112,11 @@ def _of_cause(cause: Any) -> str:
 
 
 def _of_cut(cut: Cut) -> str:
-    what = "it was computed inside" if cut.kind == "no_grad" else "its history ends at"
+    in_block = cut.kind in ("no_grad", "update")
+    what = "it was computed inside" if in_block else "its history ends at"
     text = f"{what} `{cut.text}` ({cut.location}), as far as the source tells."
-    exact = "" if cut.kind == "no_grad" else " `with cr.explain():` around it gives the exact line."
+    exact = "" if in_block else _EXACT
     return f"{text} {MENDS[cut.kind]}.{exact}"
+
+
+_EXACT = " `with cr.explain():` around it gives the exact line."

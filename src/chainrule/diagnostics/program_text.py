@@ -72,10 +72,28 @@ def _is_variable(expression: ast.expr) -> bool:
 
 def _arguments(frame: FrameType | None) -> list[ast.expr]:
     """Return the arguments of the call that a function of the user's is in."""
+    call = _call(frame)
+    return [] if call is None else call.args
+
+
+def _object(frame: FrameType) -> list[ast.expr]:
+    """Return the object of the method call that a function of the user's is in."""
+    call = _call(frame)
+    return [call.func.value] if call is not None and isinstance(call.func, ast.Attribute) else []
+
+
+def _call(frame: FrameType | None) -> ast.Call | None:
+    """Return the call that a function of the user's is in, with its line."""
     text = "" if frame is None else expression_at(frame.f_code, frame.f_lasti)
-    tree = _tree("", text.strip())
-    value = getattr(tree.body[0], "value", None) if tree is not None and tree.body else None
-    return value.args if isinstance(value, ast.Call) else []
+    try:
+        tree = ast.parse(text.strip())
+    except SyntaxError:
+        return None
+    value = getattr(tree.body[0], "value", None) if tree.body else None
+    if frame is None or not isinstance(value, ast.Call):
+        return None
+    ast.increment_lineno(value, frame.f_lineno - 1)
+    return value
 
 
 def cut_of(tensor: Tensor, *, inside: bool = False) -> Cut | None:
@@ -87,8 +105,8 @@ def cut_of(tensor: Tensor, *, inside: bool = False) -> Cut | None:
         names = {name for name, value in [*frame.f_locals.items()] if value is tensor}
         if names:
             return _cut_of_names(frame, names, set(), inside)
-    for frame in frames()[:1]:  # it is no variable, but an argument of the call
-        for given in _arguments(frame):
+    for frame in frames()[:1]:  # it is no variable, but an argument of the call, or its object
+        for given in [*_arguments(frame), *_object(frame)]:
             if not _is_variable(given):
                 return _cut_of_statement(frame, ast.Expr(given), [], set(), inside)
     return None
@@ -251,6 +269,10 @@ _LEAVES = ("tensor", "as_tensor", "Parameter", "Variable")
 
 MENDS = {
     "no_grad": "Move what needs a gradient out of the block",
+    "update": (
+        "The parameter is rebound there to a new tensor: write to its own memory, as in w -= lr * "
+        "w.grad or w.sub_(lr * w.grad), which keeps it a leaf"
+    ),
     "detach": "Leave the call out where a gradient is to pass",
     "data": "Use the tensor itself in the place of its .data",
     "number": "A number or a NumPy array has no history: keep the tensor, without the conversion",
@@ -287,12 +309,20 @@ def _cut_in(
             text = ast.unparse(item)
             if any(name in text for name in _BLOCKS) and "no_grad(False" not in text:
                 form = f"with {text}" if isinstance(block, ast.With) else f"@{text}"
-                return Cut("no_grad", form, _location(code, block), _names(node))
+                kind = "update" if _is_update(node) else "no_grad"
+                return Cut(kind, form, _location(code, block), _names(node))
     for part in ast.walk(node):
         kind = _kind(part)
         if kind is not None and _has_source(part, scope):
             return Cut(kind, ast.unparse(part), _location(code, part), _names(node))
     return None
+
+
+def _is_update(statement: ast.AST) -> bool:
+    """Tell whether a statement computes the new value of a variable of its old one."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    return bool(names) and not _names(statement.value).isdisjoint(names)  # type: ignore[attr-defined]
 
 
 def _comparison(code: CodeType, node: ast.AST, scope: dict[str, Any]) -> Cut | None:
