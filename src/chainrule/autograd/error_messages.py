@@ -177,14 +177,11 @@ def constant_text(index: int, told: str, found: str, is_recording: bool) -> str:
             "Nothing is recorded here, in a block of no_grad, a hook or a backward: compute it "
             "under cr.enable_grad()."
         )
-    if not found:
-        reason += (
-            " cr.why() of it tells. With autograd_grad(..., materialize_grads=True), the gradient "
-            "of a constant is zeros"
-        )
+    asked = "" if found else " cr.why() of it tells."
     return (
         f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-        f"operation with a tensor that requires grad led to it. {told}{reason}"
+        f"operation with a tensor that requires grad led to it. {told}{reason}{asked} With "
+        "autograd_grad(..., materialize_grads=True), the gradient of a constant is zeros"
     )
 
 
