@@ -334,7 +334,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Callable[..., Any], str, str]] = {
         forward_changing_its_input,
         lambda ctx, g: g * 2,
         "input changed",
-        "forward writes to 'x'.*mark_dirty",
+        "the forward of square wrote to its argument 'x' in place.*mark_dirty",
     ),
     "input changed in backward": (
         square_forward,

@@ -520,3 +520,43 @@ def test_s58_it_stands_in_nobodys_way():
     (grad,) = cr.autograd_grad(cube(x) * w, x, create_graph=True)  # here w is in what came in
     with pytest.raises(cr.AutogradError, match="no history"):
         cr.autograd_grad(grad, w)
+
+
+# --- tensors that forward has set on ctx ----------------------------------------------------------
+
+
+def test_s58_a_tensor_that_forward_computed_and_set_on_ctx_is_no_constant():
+    def forward(ctx, x):
+        ctx.exp = x.exp()
+        ctx.save_for_backward(x=x)
+        return ctx.exp * x
+
+    def backward(ctx, g):
+        return g * (ctx.exp * ctx.saved_variables.x + ctx.exp)
+
+    f = cr.autograd_function(forward, backward, name="f")
+    x = leaf([1.0, 2.0], dtype=cr.float64)
+    assert cr.gradcheck(f, x)
+    (first,) = cr.autograd_grad(f(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"f uses ctx\.exp, .*lack a term.*ctx\.exp\.detach\(\)"):
+        first.sum().backward()
+
+
+def test_s58_arguments_outputs_and_masks_on_ctx_are_differentiated():
+    scale = cr.tensor([3.0], dtype=cr.float64)
+
+    def forward(ctx, x, factor, *more):
+        ctx.x, ctx.factor, ctx.mask, ctx.count = x, factor, x > 0, 2
+        ctx.scale = scale
+        ctx.out = x.exp() * factor * scale
+        return ctx.out
+
+    def backward(ctx, g):
+        assert ctx.mask.all()
+        assert ctx.count == 2
+        return g * ctx.x.exp() * ctx.factor * ctx.scale.detach(), g * ctx.out / ctx.factor
+
+    f = cr.autograd_function(forward, backward, name="f")
+    x, factor = leaf([1.0, 2.0], dtype=cr.float64), leaf([0.5, 1.5], dtype=cr.float64)
+    assert cr.gradgradcheck(f, (x, factor))
+    assert cr.gradgradcheck(lambda x: f(x, factor.detach()), x)

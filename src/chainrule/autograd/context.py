@@ -133,13 +133,16 @@ def _restored(node: Any, value: Any, origin: Any, kind: str | None) -> Tensor:
     return make(value, origin)
 
 
-def _unknown_derivative_text(node: FunctionNode) -> str:
+def _unknown_derivative_text(
+    node: FunctionNode, tensor: str = "a tensor", attribute: str = ""
+) -> str:
+    constant = f" If it is a constant, write ctx.{attribute}.detach()." if attribute else ""
     return (
-        f"the backward of {node.function.name} uses a tensor that its forward computed on the way "
+        f"the backward of {node.function.name} uses {tensor} that its forward computed on the way "
         "and saved. Forward runs unrecorded, so how that tensor depends on the inputs is unknown "
         "and a second derivative would silently lack a term. Save inputs or outputs and compute it "
         "in backward, return it as an output, save a bool or integer mask, or mark backward with "
-        "@once_differentiable."
+        f"@once_differentiable.{constant}"
     )
 
 
@@ -158,6 +161,7 @@ class Context:
     _node: Any  # a weak reference, if tensors are saved: then `_saved` is sealed
     _marks: tuple[tuple[Any, ...], tuple[Any, ...]]  # dirty and constant tensors, by forward
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
+    _computed: tuple[str, ...] = ()  # attributes that are tensors neither input nor output, too
 
     if TYPE_CHECKING:  # a class that has it reads all of its attributes more slowly
 
@@ -326,6 +330,18 @@ def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     view._names, view._edges = ctx._names, edges
     view._saved, view._node = ctx._saved, ctx._node
     view._marks = UNMARKED
+    return view
+
+
+def with_unknown_derivatives(ctx: Context, node: FunctionNode) -> Context:
+    """Return a `ctx` for a recorded pass, whose computed tensors raise when differentiated."""
+    view = for_edges(ctx, ctx._edges)
+    view.__dict__ = dict(ctx.__dict__)
+    for name in ctx._computed:
+        value = view.__dict__.get(name)
+        if isinstance(value, Tensor):
+            reason = _unknown_derivative_text(node, f"ctx.{name}, a tensor", name)
+            view.__dict__[name] = make(value._array, ErrorNode(reason, node.edges))
     return view
 
 

@@ -12,6 +12,7 @@ from chainrule.autograd.context import (
     explain_attribute,
     for_edges,
     saved_late_error,
+    with_unknown_derivatives,
 )
 from chainrule.autograd.function_help import packed_text, warn_of_lost_gradients
 from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
@@ -121,6 +122,8 @@ class FunctionNode(Node):
     ) -> Any:
         """Call the user's backward on the gradients of all outputs."""
         function, grads = self.function, self._output_gradients(g, run)
+        if ctx._computed and run.xp is not None and not function.once:
+            ctx = with_unknown_derivatives(ctx, self)
         if (
             self.outputs
             and function.max_positional_grads is not None

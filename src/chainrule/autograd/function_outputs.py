@@ -215,6 +215,25 @@ def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> No
             record_write(tensor._array, name)
 
 
+def note_computed(ctx: Context, values: Sequence[Any], output: Any) -> None:
+    """Note which attributes of `ctx` are tensors that forward has computed on the way.
+
+    They are neither inputs nor outputs, so how they depend on the inputs is unknown.
+    """
+    outputs = output if isinstance(output, _SEVERAL) else (output,)
+    names = [
+        name
+        for name, value in vars(ctx).items()
+        if isinstance(value, Tensor)
+        and value._node is None is value._view
+        and value._array.dtype.kind in "fc"
+        and not contains(values, value)
+        and not contains(outputs, value)
+    ]
+    if names:
+        ctx._computed = tuple(names)
+
+
 def check_unmarked(ctx: Context, values: Sequence[Any], since: int, name: str) -> None:
     """Raise if forward wrote to an argument that needs a gradient and didn't mark it as dirty."""
     for title, edge, value in zip(ctx._names, ctx._edges, values, strict=True):

@@ -6,6 +6,7 @@ and raises its own errors, and a call has one frame and no loop over the argumen
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import keyword
@@ -25,6 +26,7 @@ from chainrule.autograd.function_outputs import (
     attach_outputs,
     check_unmarked,
     contains,
+    note_computed,
     output_meta,
     record_unseen_writes,
 )
@@ -74,6 +76,7 @@ def {title}({parameters}):
     if {has_edge}:
         if $write_log.last != $last_write:
             $check_unmarked($ctx, {values}, $last_write, $function.name)
+{note}
         $node = $FunctionNode()
         $node.function = $function
         $node.ctx = $ctx
@@ -109,6 +112,8 @@ def {title}({parameters}):
             $output._node = $node
     return $output
 """
+
+_NOTE = "        $note_computed($ctx, {values}, $output)"
 
 _INSPECT_ONE = """\
         if {name}.__class__ is $Tensor:
@@ -216,11 +221,14 @@ def $cotangents($node, $result, $run, $received):
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
-def source_of(title: str, parameters: list[inspect.Parameter], own: str) -> str:
+def source_of(
+    title: str, parameters: list[inspect.Parameter], own: str, keeps: bool = False
+) -> str:
     """Return the source of a custom function with these parameters after `ctx`.
 
     It defines `$made`, which returns the call, and the function from the result of backward to the
-    cotangent of each argument, checked. `own` is the prefix of generated names.
+    cotangent of each argument, checked. `own` is the prefix of generated names, and `keeps` tells
+    that forward sets attributes of `ctx`.
     """
     names = [p.name for p in parameters]
     if names and not any(p.kind in _VARIADIC for p in parameters):
@@ -228,7 +236,15 @@ def source_of(title: str, parameters: list[inspect.Parameter], own: str) -> str:
     else:
         source = _of_any_length(parameters)
     signature, arguments = _parameters_source(parameters), map(_argument_source, parameters)
-    source = _filled(source, title=title, parameters=signature, arguments=", ".join(arguments))
+    values = "$values" if "$values =" in source else _tuple(names)
+    source = _filled(
+        source,
+        note=_NOTE if keeps else "",
+        values=values,
+        title=title,
+        parameters=signature,
+        arguments=", ".join(arguments),
+    )
     return _MADE.format(functions=textwrap.indent(source, "    "), title=title).replace("$", own)
 
 
@@ -338,7 +354,8 @@ def make_call(
     title = function.name if usable else "function"
     names = [p.name for p in parameters]
     own = "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in (title, *names)))
-    source, filename = source_of(title, parameters, own), f"<binder of {function.name}>"
+    source = source_of(title, parameters, own, _sets_attributes(function.forward))
+    filename = f"<binder of {function.name}>"
     scope: dict[str, Any] = {}
     exec(_compiled(source, filename), _globals_of(own), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -350,6 +367,14 @@ def make_call(
         _names_of(parameters),
     )
     return made
+
+
+def _sets_attributes(forward: Callable[..., Any]) -> bool:
+    """Tell whether the code of a function sets attributes, as ``ctx.mask = mask`` does."""
+    code = getattr(forward, "__code__", None)
+    return code is not None and any(
+        instruction.opname == "STORE_ATTR" for instruction in dis.get_instructions(code)
+    )
 
 
 @functools.cache
@@ -415,6 +440,7 @@ _GLOBALS: dict[str, Any] = {
     "get_modes": MODES.get,
     "inspect": _inspect,
     "next_seq": next_seq,
+    "note_computed": note_computed,
     "output_meta": output_meta,
     "record_unseen_writes": record_unseen_writes,
     "seal_saved": seal_saved,

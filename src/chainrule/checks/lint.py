@@ -41,7 +41,7 @@ from chainrule.checks.numerical import (
     vjp_of,
 )
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
-from chainrule.errors import ArgumentError, DTypeError
+from chainrule.errors import ArgumentError, DTypeError, InPlaceError
 from chainrule.interrupts import without_collector
 from chainrule.primitives import elementwise
 from chainrule.transforms import jvp
@@ -188,12 +188,18 @@ def _check_forward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
     recorder = CallRecorder()
     tensors = tuple(i for i, v in enumerate(instrumented.values) if isinstance(v, Tensor))
     instrumented.dirty = tensors  # copy all until marks are known: a leaf can't be written to
-    outputs = evaluate(instrumented.subject(recorder.function(instrumented.spec)))
+    try:
+        outputs = evaluate(instrumented.subject(recorder.function(instrumented.spec)))
+    except InPlaceError as error:
+        if not recorder.modified_by_forward:
+            raise
+        findings.problem("input changed", str(error))
+        return False
     if not outputs:
         findings.problem("no output", "forward returns no tensor")
         return False
     instrumented.dirty = tuple(recorder.dirty)
-    for i in recorder.modified_by_forward:
+    for i in recorder.modified_by_forward:  # unseen, as through NumPy, or without a gradient
         if i not in recorder.dirty:
             findings.problem(
                 "input changed",
