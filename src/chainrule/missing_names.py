@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.location import user_frame
-
 _INSTEAD = {
     "chainrule": {
         "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor": "say sparse_csr_tensor",
@@ -269,13 +267,15 @@ def missing(module: str, name: str) -> AttributeError | ImportError:
         mend = _of_r(name) if module == "chainrule" else ""
         if not mend or mend is _NO_COUNTERPART:
             mend = _elsewhere(module, name) or _close(module, name) or mend
-    if mend and _is_import(user_frame(sys._getframe(1))):
+    if mend and _is_import(sys._getframe(1)):
         return ImportError(f"cannot import name {name!r} from {module!r}: {mend}", name=name)
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
 
 
 def _is_import(frame: FrameType | None) -> bool:
-    """Whether a frame executes ``from module import name``, which hides an AttributeError."""
+    """Whether the user executes ``from module import name``, which hides an AttributeError."""
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("chainrule"):
+        frame = frame.f_back
     return frame is not None and opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 

@@ -16,7 +16,6 @@ from chainrule.autograd.error_messages import (
     constant_text,
     mend_of_other,
     mismatch_text,
-    unused_text,
 )
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import assigned_at
@@ -30,7 +29,7 @@ from chainrule.autograd.modes import (
     run_in,
 )
 from chainrule.autograd.namespace import TENSOR_XP, connected
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint, unused_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell

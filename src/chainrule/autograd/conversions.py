@@ -296,8 +296,8 @@ def _distribution(frame: FrameType) -> str:
     name = str(getattr(owner, "name", ""))
     stats = sys.modules.get("scipy.stats")
     if type(owner).__name__ != f"{name}_gen":  # of several variables: it has no name
-        same = (each for each, found in vars(stats).items() if found is owner) if stats else ()
-        name = next(same, "")
+        same = [each for each, found in vars(stats).items() if found is owner] if stats else []
+        name = same[0] if same else ""
     if not name or not _has_public("chainrule.scipy.stats", name):
         return ""
     ours = getattr(import_module("chainrule.scipy.stats"), name)

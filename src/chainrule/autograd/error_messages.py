@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
-from chainrule.autograd.node import GradientEdge, made_at
 from chainrule.backend import CPU, device_of, is_current
 from chainrule.errors import (
     ArgumentError,
@@ -182,21 +181,4 @@ def constant_text(index: int, told: str, found: str, is_recording: bool) -> str:
         f"element {index} of tensors does not require grad and does not have a grad_fn: no "
         f"operation with a tensor that requires grad led to it. {told}{reason}{asked} With "
         "autograd_grad(..., materialize_grads=True), the gradient of a constant is zeros"
-    )
-
-
-def unused_text(target: Any, name: Any) -> str:
-    """Return the message about an input, or the edge to one, that no output depends on."""
-    is_edge = isinstance(target, GradientEdge)
-    named = target.node.name if is_edge else f"shape {list(target.shape)}"
-    text = (
-        "One of the differentiated Tensors appears to not have been used in the graph. Set "
-        f"allow_unused=True if this is the desired behavior. It is input {name!r}, of {named}: no "
-        "recorded operation leads from it to the outputs."
-    )
-    if is_edge or target.grad_fn is None:
-        return text
-    return (
-        f"{text} It is a new tensor, the result of {made_at(target.grad_fn)}: compute the outputs "
-        "from it, or take the gradient by what it was made of, and the part of that"
     )

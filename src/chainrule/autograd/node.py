@@ -342,3 +342,20 @@ def mend_of_write(operation: str) -> str:
             "a list and join them with cr.stack()"
         )
     return "compute out of place, or write to a clone()"
+
+
+def unused_text(target: Any, name: Any) -> str:
+    """Return the message about an input, or the edge to one, that no output depends on."""
+    is_edge = isinstance(target, GradientEdge)
+    named = target.node.name if is_edge else f"shape {list(target.shape)}"
+    text = (
+        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        f"allow_unused=True if this is the desired behavior. It is input {name!r}, of {named}: no "
+        "recorded operation leads from it to the outputs."
+    )
+    if is_edge or target.grad_fn is None:
+        return text
+    return (
+        f"{text} It is a new tensor, the result of {made_at(target.grad_fn)}: compute the outputs "
+        "from it, or take the gradient by what it was made of, and the part of that"
+    )

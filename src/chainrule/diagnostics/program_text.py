@@ -309,8 +309,8 @@ def _cut_in(
             text = ast.unparse(item)
             if any(name in text for name in _BLOCKS) and "no_grad(False" not in text:
                 form = f"with {text}" if isinstance(block, ast.With) else f"@{text}"
-                kind = "update" if _is_update(node) else "no_grad"
-                return Cut(kind, form, _location(code, block), _names(node))
+                in_block = "update" if _is_update(node) else "no_grad"
+                return Cut(in_block, form, _location(code, block), _names(node))
     for part in ast.walk(node):
         kind = _kind(part)
         if kind is not None and _has_source(part, scope):

@@ -14,7 +14,7 @@ from chainrule.backend import holds_somewhere
 from chainrule.creation import eye, full, ones, zeros
 from chainrule.distributions import constraints
 from chainrule.distributions.counts import Binomial, ProbsOrLogits, enumerated
-from chainrule.distributions.distribution import Distribution, Shape, drawn_shape
+from chainrule.distributions.distribution import Distribution, Draws, drawn_shape
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.random import multinomial
@@ -50,7 +50,7 @@ class Categories(ProbsOrLogits):
     def _num_events(self) -> int:
         return self.param_shape[-1]
 
-    def _drawn(self, sample_shape: Shape) -> Tensor:
+    def _drawn(self, sample_shape: Draws) -> Tensor:
         """Return numbers of categories."""
         with no_grad():
             rows, shape = self.probs.reshape(-1, self._num_events), drawn_shape(sample_shape)
@@ -119,7 +119,7 @@ class Categorical(Categories):
     def mode(self) -> Tensor:
         return ops.argmax(self._param, -1)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         return self._drawn(sample_shape)
 
     def log_prob(self, value: Operand) -> Tensor:
@@ -177,7 +177,7 @@ class OneHotCategorical(Categories):
     def _vectors(self, numbers: Tensor) -> Tensor:
         return F.one_hot(numbers, self._num_events).to(self._like.dtype)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         return self._vectors(self._drawn(sample_shape))
 
     def log_prob(self, value: Operand) -> Tensor:
@@ -219,7 +219,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
@@ -275,7 +275,7 @@ class Multinomial(Categories):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             drawn = self._drawn((self.total_count, *drawn_shape(sample_shape)))
             drawn, shape = ops.movedim(drawn, 0, -1), self._extended_shape(sample_shape)

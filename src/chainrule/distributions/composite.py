@@ -11,7 +11,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.distributions import constraints
 from chainrule.distributions.categorical import Categorical
-from chainrule.distributions.distribution import Distribution, Shape
+from chainrule.distributions.distribution import Distribution, Draws, Shape
 from chainrule.distributions.transform import ComposeTransform, Transform, sum_rightmost
 from chainrule.errors import ArgumentError, ShapeError
 
@@ -92,10 +92,10 @@ class Independent(Distribution):
     def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Operand) -> Tensor:
@@ -198,11 +198,11 @@ class TransformedDistribution(Distribution):
     def _like(self) -> Tensor:
         return self.base_dist._like
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def _transformed(self, x: Tensor) -> Tensor:
@@ -353,7 +353,7 @@ class MixtureSameFamily(Distribution):
         found = self.component_distribution.cdf(self._of_all(value))
         return ops.sum(found * self.mixture_distribution.probs, -1)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             weights = self.mixture_distribution.expand(self.batch_shape)
             chosen = weights.sample(sample_shape)

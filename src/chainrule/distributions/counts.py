@@ -12,8 +12,8 @@ from chainrule.creation import arange, zeros_like
 from chainrule.distributions import constraints, draws
 from chainrule.distributions.distribution import (
     Distribution,
+    Draws,
     ExponentialFamily,
-    Shape,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -123,7 +123,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             return bernoulli(ops.broadcast_to(self.probs, self._extended_shape(sample_shape)))
 
@@ -202,7 +202,7 @@ class Geometric(ProbsOrLogits):
     def variance(self) -> Tensor:
         return (1 / self.probs - 1) / self.probs
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
             drawn = draws.noise("standard_exponential", shape, self.probs)
@@ -277,7 +277,7 @@ class Binomial(ProbsOrLogits):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
             counts, probs = (ops.broadcast_to(x, shape) for x in (self.total_count, self.probs))
@@ -356,7 +356,7 @@ class NegativeBinomial(ProbsOrLogits):
     def variance(self) -> Tensor:
         return self.mean / ops.sigmoid(-self.logits)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         """Return Poisson draws whose means are drawn from gamma distributions."""
         with no_grad():
             shape = self._extended_shape(sample_shape)
@@ -408,7 +408,7 @@ class Poisson(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.rate
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         with no_grad():
             return poisson(ops.broadcast_to(self.rate, self._extended_shape(sample_shape)))
 

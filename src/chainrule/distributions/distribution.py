@@ -21,10 +21,12 @@ from chainrule.errors import ArgumentError, ShapeError
 __all__ = ["Distribution", "ExponentialFamily"]
 
 T = TypeVar("T")
-Shape = Sequence[int] | int
+Shape = Sequence[int]
+Draws = Sequence[int] | int
+"""The shape of draws, or their number."""
 
 
-def drawn_shape(sample_shape: Shape) -> tuple[int, ...]:
+def drawn_shape(sample_shape: Draws) -> tuple[int, ...]:
     """Return the shape of the draws as a tuple; an int is their number."""
     return (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
 
@@ -172,7 +174,7 @@ class Distribution:
         """The standard deviation."""
         return ops.sqrt(self.variance)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         """Return draws of the shape ``sample_shape + batch_shape + event_shape``, constants.
 
         An int is the number of draws.
@@ -180,7 +182,7 @@ class Distribution:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         """Return draws that are differentiable functions of the parameters."""
         raise NotImplementedError(
             f"{type(self).__name__}.rsample: draws are no differentiable function of the "
@@ -232,7 +234,7 @@ class Distribution:
         """The shape of one draw."""
         return self._event_shape
 
-    def _extended_shape(self, sample_shape: Shape = ()) -> tuple[int, ...]:
+    def _extended_shape(self, sample_shape: Draws = ()) -> tuple[int, ...]:
         return (*drawn_shape(sample_shape), *self.batch_shape, *self.event_shape)
 
     def _parameters(self) -> dict[str, Tensor]:

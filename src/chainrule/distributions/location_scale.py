@@ -12,8 +12,8 @@ from chainrule.distributions import constraints, draws
 from chainrule.distributions.distribution import (
     LOG_2PI,
     Distribution,
+    Draws,
     ExponentialFamily,
-    Shape,
 )
 from chainrule.primitives import special as rules
 
@@ -50,7 +50,7 @@ class LocationScale(Distribution):
     def variance(self) -> Tensor:
         return ops.square(self.stddev)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * draws.noise(self._noise, shape, self.loc)
 
@@ -80,7 +80,7 @@ class Normal(LocationScale, ExponentialFamily):
     def stddev(self) -> Tensor:
         return self.scale
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * draws.standard_normal(shape, self.loc)
 
@@ -276,7 +276,7 @@ class StudentT(LocationScale):
     def stddev(self) -> Tensor:
         return ops.sqrt(self.variance)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         """Return loc + scale z / √(v / df) for a normal z and v of the χ² distribution."""
         shape = self._extended_shape(sample_shape)
         half = ops.broadcast_to(0.5 * self.df, shape)
@@ -347,7 +347,7 @@ class Uniform(Distribution):
     def variance(self) -> Tensor:
         return ops.square(self.high - self.low) / 12
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.low + (self.high - self.low) * draws.uniform(shape, self.low)
 
@@ -422,7 +422,7 @@ class VonMises(Distribution):
     def variance(self) -> Tensor:
         return 1 - self._bessel(1) / self._bessel(0)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         angle: Tensor = self.loc + draws.von_mises_angle(
             ops.broadcast_to(self.concentration, shape)

@@ -13,8 +13,8 @@ from chainrule.distributions import constraints, draws
 from chainrule.distributions.distribution import (
     LOG_2PI,
     Distribution,
+    Draws,
     ExponentialFamily,
-    Shape,
     broadcast_all,
     lazy_property,
 )
@@ -166,7 +166,7 @@ class MultivariateNormal(_Covariance):
         found = ops.sum(ops.square(self._factor), -1)
         return ops.broadcast_to(found, self._extended_shape())
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         drawn = draws.standard_normal(self._extended_shape(sample_shape), self.loc)
         return self.loc + ops.matmul(self._factor, drawn.unsqueeze(-1)).squeeze(-1)
 
@@ -284,7 +284,7 @@ class LowRankMultivariateNormal(Distribution):
         a = linalg.solve_triangular(self._capacitance_tril(), scaled, upper=False)
         return ops.diag_embed(1 / self.cov_diag) - ops.matmul(a.mT, a)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         short = draws.standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc)
         long = draws.standard_normal(shape, self.loc)
@@ -399,7 +399,7 @@ class Wishart(_Covariance, ExponentialFamily):
         rows = arange(self.event_shape[-1], dtype=df.dtype, device=df.device)
         return 0.5 * (df.unsqueeze(-1) - rows)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         halves = ops.broadcast_to(self._halves(self.df), shape[:-1])
         diagonal = ops.exp(0.5 * (math.log(2) + draws.log_standard_gamma(halves)))
@@ -477,7 +477,7 @@ class LKJCholesky(Distribution):
         self.dim = dim
         self._init(validate_args, (dim, dim), concentration=concentration)
 
-    def sample(self, sample_shape: Shape = ()) -> Tensor:
+    def sample(self, sample_shape: Draws = ()) -> Tensor:
         """Return draws: each row is a direction, and the square of its length a beta draw."""
         with no_grad():
             rows = arange(self.dim, dtype=self._like.dtype, device=self._like.device)

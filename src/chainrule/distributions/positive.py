@@ -15,8 +15,8 @@ from chainrule.distributions.composite import TransformedDistribution
 from chainrule.distributions.distribution import (
     LOG_2PI,
     Distribution,
+    Draws,
     ExponentialFamily,
-    Shape,
 )
 from chainrule.distributions.location_scale import EULER, Normal
 from chainrule.distributions.transforms import ExpTransform, PowerTransform
@@ -79,7 +79,7 @@ class Exponential(ExponentialFamily):
     def stddev(self) -> Tensor:
         return 1 / self.rate
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return draws.noise("standard_exponential", shape, self.rate) / self.rate
 
@@ -156,7 +156,7 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.concentration / ops.square(self.rate)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         a = ops.broadcast_to(self.concentration, self._extended_shape(sample_shape))
         tiny = float(ops.finfo(a.dtype).tiny)
         return ops.clamp(ops.exp(draws.log_standard_gamma(a) - ops.log(self.rate)), min=tiny)
@@ -320,7 +320,7 @@ class FisherSnedecor(Distribution):
         found = 2 * ops.square(b) * (a + b - 2) / (a * ops.square(b - 2) * (b - 4))
         return ops.where(is_finite, found, math.nan)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         a, b = (ops.broadcast_to(0.5 * df, shape) for df in (self.df1, self.df2))
         above, below = (draws.log_standard_gamma(x) - ops.log(x) for x in (a, b))
@@ -377,7 +377,7 @@ class Weibull(Distribution):
     def variance(self) -> Tensor:
         return self._moment(2) - ops.square(self._moment(1))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         drawn = draws.noise("standard_exponential", shape, self.scale)
         return self.scale * ops.exp(ops.log(drawn) / self.concentration)
@@ -443,7 +443,7 @@ class Pareto(Distribution):
         found = ops.square(self.scale) * a / (ops.square(a - 1) * (a - 2))
         return ops.where(is_finite, found, math.inf)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         drawn = draws.noise("standard_exponential", shape, self.scale)
         return self.scale * ops.exp(drawn / self.alpha)
@@ -518,7 +518,7 @@ class GeneralizedPareto(Distribution):
         z = decay * _ratio(ops.expm1, x, (1, 1 / 2, 1 / 6, 1 / 24, 1 / 120))
         return self.loc + self.scale * z
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         drawn = draws.noise("standard_exponential", self._extended_shape(sample_shape), self.loc)
         return self._above(drawn)
 
@@ -666,7 +666,7 @@ class HalfNormal(_Half):
     def variance(self) -> Tensor:
         return ops.square(self.scale) * (1 - 2 / math.pi)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.scale * ops.abs(draws.standard_normal(shape, self.scale))
 
@@ -710,7 +710,7 @@ class HalfCauchy(_Half):
     def variance(self) -> Tensor:
         return zeros_like(self.scale) + math.inf
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.scale * ops.abs(draws.noise("standard_cauchy", shape, self.scale))
 

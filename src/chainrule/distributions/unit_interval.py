@@ -16,8 +16,8 @@ from chainrule.distributions.composite import TransformedDistribution
 from chainrule.distributions.counts import ProbsOrLogits
 from chainrule.distributions.distribution import (
     Distribution,
+    Draws,
     ExponentialFamily,
-    Shape,
     clamp_probs,
 )
 from chainrule.distributions.location_scale import EULER, Normal
@@ -97,7 +97,7 @@ class Beta(ExponentialFamily):
         a, b = self.concentration1, self.concentration0
         return a * b / (ops.square(a + b) * (a + b + 1))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         parameters = (self.concentration1, self.concentration0)
         x, y = (draws.log_standard_gamma(ops.broadcast_to(a, shape)) for a in parameters)
@@ -180,7 +180,7 @@ class Dirichlet(ExponentialFamily):
         a = self.concentration
         return a * (total - a) / (ops.square(total) * (total + 1))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         a = ops.broadcast_to(self.concentration, self._extended_shape(sample_shape))
         return ops.softmax(draws.log_standard_gamma(a), -1)
 
@@ -253,7 +253,7 @@ class Kumaraswamy(Distribution):
     def variance(self) -> Tensor:
         return self._moment(2) - ops.square(self._moment(1))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         drawn = draws.noise("standard_exponential", shape, self.concentration1)
         return clamp_probs(self._above(drawn))
@@ -342,7 +342,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         flat = x + slope * x * (x - 1) * (1 + slope * (2 * x - 1) / 3)
         return ops.where(is_flat, flat, ops.where(sign > 0, rising, falling))
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         return self.icdf(draws.uniform(self._extended_shape(sample_shape), self._like))
 
     def log_prob(self, value: Operand) -> Tensor:
@@ -448,7 +448,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         self.temperature = temperature
         self._init_either(probs, logits, validate_args)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return (draws.noise("logistic", shape, self._like) + self.logits) / self.temperature
 
@@ -562,7 +562,7 @@ class ExpRelaxedCategorical(Categories):
         shape = self._param.shape
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+    def rsample(self, sample_shape: Draws = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         scores = (self.logits + draws.noise("gumbel", shape, self._like)) / self.temperature
         return ops.log_softmax(scores, -1)
