@@ -89,6 +89,18 @@ def test_any_arithmetic_of_numbers_is_pythons(body: str, calls: list[tuple[Any, 
         assert got == wanted or cr.CompileError in (got, wanted), (body, a, b)
 
 
+@pytest.mark.parametrize("text", ["a / b", "a // b", "a % b", "b ** -a", "round(a / b)"])
+def test_an_operation_that_nothing_uses_raises(text: str) -> None:
+    space: dict[str, Any] = {}
+    exec(f"def function(x, a, b):\n    n = {text}\n    return x * a, a", space)
+    function: Any = space["function"]
+    compiled = cr.compile(function, backend="numpy")
+    x = cr.tensor([0.5, 2.0])
+    for a, b in ((1.0, 2.0), (2.0, 4.0), (1.0, 3.0), (3.0, 0.0), (2.0, 1.0)):
+        assert outcome(compiled, x, a, b) == outcome(function, x, a, b)
+    assert outcome(compiled, x, 1.0, 0.0) is ZeroDivisionError
+
+
 # --- places ---------------------------------------------------------------------------------------
 
 

@@ -134,11 +134,26 @@ class NumberLog:
 
     def finish(self) -> None:
         """Find which numbers the trace had to know, those from which others follow included."""
+        self.checks += self._unused()
         pending = [number for number in self.checks if type(number) is VaryingNumber]
         while pending:
             number = pending.pop()
             self.needed.add(id(number))
             pending += [part for part in number.parts if type(part) is VaryingNumber]
+
+    def _unused(self) -> list[Check]:
+        """Return checks for the numbers that nothing uses, whose operations may raise."""
+        pending: list[Any] = [item.number for item in self.inputs.values()]
+        for check in self.checks:
+            pending += check.parts if isinstance(check, Check) else [check]
+        used = set()
+        while pending:
+            number = pending.pop()
+            if type(number) is VaryingNumber and id(number) not in used:
+                used.add(id(number))
+                pending += number.parts
+        unused = [number for number in self._known.values() if id(number) not in used]
+        return [Check(f"({number.text}) is None", number.parts, False) for number in unused]
 
     def split(self) -> tuple[list[Place], list[tuple[Place, Any]]]:
         """Return the places that are left open, and the others with their numbers."""
