@@ -1,8 +1,9 @@
-"""Functions of `scipy.linalg` for arrays of one dtype, which the results keep."""
+"""Functions of `scipy.linalg`, and `lfilter`, for arrays of one dtype, which the results keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ CORES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["eigh", "qr_pivots"], (2,)),
     **dict.fromkeys(["expm_frechet", "solve_banded"], (2, 2)),
     **dict.fromkeys(["solve_continuous_lyapunov", "solve_discrete_lyapunov"], (2, 2)),
+    "recursion": (1, 2),
     "solve_sylvester": (2, 2, 2),
     "solve_toeplitz": (1, 1, 2),
     **dict.fromkeys(["solve_continuous_are", "solve_discrete_are"], (2, 2, 2, 2)),
 }
 """Number of dimensions of one argument each; those in front are stacks."""
 
-_LIKE_LAST = frozenset(["solve_banded", "solve_toeplitz", "solve_sylvester"])
+_LIKE_LAST = frozenset(["recursion", "solve_banded", "solve_toeplitz", "solve_sylvester"])
 
 
 class ComplexResultError(AutogradError):
@@ -115,15 +117,15 @@ def _in_dtype(routine: str, out: Array, dtype: Any) -> Array:
     return out.astype(dtype)
 
 
-def _scipys(routine: str) -> Callable[..., Any]:
+def _scipys(routine: str, package: str = "scipy.linalg") -> Callable[..., Any]:
     try:
-        import scipy.linalg
+        module = import_module(package)
     except ImportError as error:
         raise MissingExtraError(
-            f"scipy.linalg.{routine} needs SciPy, which is not installed: "
+            f"{package}.{routine} needs SciPy, which is not installed: "
             "pip install 'chainrule[scipy]'"
         ) from error
-    found: Callable[..., Any] = getattr(scipy.linalg, routine)
+    found: Callable[..., Any] = getattr(module, routine)
     return found
 
 
@@ -138,6 +140,11 @@ def _solve_banded(ab: Array, b: Array, *, lower: int, upper: int, positive: bool
 
 def _solve_toeplitz(c: Array, r: Array, b: Array) -> Array:
     return _scipys("solve_toeplitz")((c, r), b, check_finite=False)
+
+
+def _recursion(a: Array, v: Array) -> Array:
+    one = np.ones(1, v.dtype)
+    return _scipys("lfilter", "scipy.signal")(one, np.concatenate([one, a]), v)
 
 
 def _expm_frechet(a: Array, e: Array) -> Array:
@@ -157,6 +164,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "solve_toeplitz": _solve_toeplitz,
     "expm_frechet": _expm_frechet,
     "polar": _polar,
+    "recursion": _recursion,
     "qr_pivots": _qr_pivots,
 }
 """Functions whose arguments differ from SciPy's: arrays only, and settings by keyword."""

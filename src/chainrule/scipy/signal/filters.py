@@ -1,8 +1,4 @@
-"""Digital filters, along one axis, with derivatives by signals, coefficients and states.
-
-A filter with feedback is a banded system of equations for its output, solved in one call of LAPACK,
-in a time and a memory that grow with the number of samples.
-"""
+"""Digital filters, along one axis, with derivatives by signals, coefficients and states."""
 
 from __future__ import annotations
 
@@ -16,28 +12,69 @@ from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.interop.operands import arrays_of
 from chainrule.linalg import solve
-from chainrule.scipy.linalg.banded import solve_banded
+from chainrule.primitives.indexing import index as index_primitive
+from chainrule.primitives.primitive import Primitive, applied, general
 from chainrule.scipy.operands import inexact
 from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, vector
 from chainrule.scipy.signal.convolutions import direct
+
+Array = Any
+
+# --- the recursion y[n] + a[0] y[n - 1] + a[1] y[n - 2] + … = v[n], for v in rows -----------------
+
+
+def _part(xp: Any, x: Array, part: slice) -> Array:
+    return applied(index_primitive, xp)(x, key=(slice(None), part))
+
+
+_REVERSED = slice(None, None, -1)
+
+
+def _delayed(xp: Any, x: Array, steps: int) -> Array:
+    """Return rows with zeros before them, and as many samples less at their ends."""
+    rest = _part(xp, x, slice(0, x.shape[1] - steps))
+    return xp.index_add(rest, shape=x.shape, key=(slice(None), slice(steps, None)))
+
+
+def _recursion_vjp(
+    xp: Any, g: Array, a: Array, out: Array, needs: tuple[bool, ...]
+) -> tuple[Array | None, Array | None]:
+    back = _part(xp, applied(recursion, xp)(a, _part(xp, g, _REVERSED)), _REVERSED)
+    if not needs[0]:
+        return None, back
+    n = out.shape[1]
+    sums = [
+        xp.sum(_part(xp, back, slice(k, None)) * _part(xp, out, slice(0, n - k)))
+        for k in range(1, a.shape[0] + 1)
+    ]
+    return -xp.stack(sums, axis=0), back if needs[1] else None
+
+
+def _recursion_jvp(xp: Any, t: Array, a: Array, out: Array) -> Array:
+    parts = [
+        applied(index_primitive, xp)(t, key=(k,)) * _delayed(xp, out, k + 1)
+        for k in range(a.shape[0])
+    ]
+    return -applied(recursion, xp)(a, sum(parts[1:], parts[0]))
+
+
+recursion: Primitive = general(
+    "scipy_recursion",
+    lambda xp, a, v: xp.scipy_linalg(a, v, routine="recursion"),
+    vjp=_recursion_vjp,
+    jvp=(_recursion_jvp, lambda xp, t, a: applied(recursion, xp)(a, t)),
+    broadcasts=False,
+)
+
 
 # --- with the axis of time last -------------------------------------------------------------------
 
 
 def _with_feedback(a: Tensor, v: Tensor) -> Tensor:
     """Return the y with y[n] + a[1] y[n - 1] + a[2] y[n - 2] + … = v[n], for a[0] = 1."""
-    if holds_somewhere(ops.logical_not(ops.isfinite(v))._array):
-        raise ArgumentError(
-            "a filter with feedback: expected finite samples, got NaN or infinite ones, which "
-            "reach all others: fill or leave out missing samples first"
-        )
     n = v.shape[-1]
-    a = a[:n]
-    bands = ops.broadcast_to(a[:, None], (a.shape[0], n))
     rows = ops.reshape(v, (-1, n))
-    return ops.reshape(
-        solve_banded((a.shape[0] - 1, 0), bands, rows.T, check_finite=False).T, v.shape
-    )
+    return ops.reshape(recursion.apply(a[1 : max(n, 2)], rows), v.shape)
 
 
 def _filtered(b: Tensor, a: Tensor, x: Tensor, zi: Tensor | None) -> tuple[Tensor, Any]:
