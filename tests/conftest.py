@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from helpers.parameters import is_first_of_the_compiler, is_thorough, mark_sampled, thin_out
+from helpers.parameters import mark_sampled
 from helpers.same_without_peers import Notes, leave_out
 
 # pytest-xdist runs one worker for each core. If each of them also started BLAS threads for each
@@ -66,9 +66,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not is_left_out(item.name)]
     if LEFT_OUT:
         config.hook.pytest_deselected(items=leave_out(pathlib.Path(LEFT_OUT), items))
-        config.hook.pytest_deselected(items=thin_out(items, 3, is_thorough))
-    elif NOTED:  # all of these run again, with LLVM
-        config.hook.pytest_deselected(items=thin_out(items, 3, is_first_of_the_compiler))
 
 
 def pytest_collection_finish() -> None:

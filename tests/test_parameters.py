@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.parameters import is_thorough, mark_sampled, thin_out
+from helpers.parameters import mark_sampled
 
 SOURCE = """
 import pytest
@@ -22,6 +22,3 @@ def test_all_but_every_nth_case_are_thorough(pytester: pytest.Pytester) -> None:
     mark_sampled(items)
     kept = [item.name for item in items if item.get_closest_marker("thorough") is None]
     assert kept == ["test_many[0]", "test_many[3]", "test_many[6]", "test_one"]
-    left = thin_out(items, 3, is_thorough)
-    assert [item.name for item in left] == ["test_many[2]", "test_many[4]"]
-    assert len(items) == 6

@@ -526,3 +526,36 @@ def test_frames_of_the_backward_pass_may_be_held_by_others() -> None:
         compiled(x).backward()
         np.testing.assert_array_equal(x.grad, [4.0 * count, 8.0 * count])
     assert frames
+
+
+FAILING: dict[str, tuple[Any, Any]] = {
+    "an inverse": (cr.linalg.inv, np.zeros((2, 2))),
+    "a factor": (cr.linalg.cholesky, -np.eye(2)),
+    "an index": (lambda x: cr.arange(3.0)[x], np.array([5])),
+    "a scatter": (lambda x: cr.zeros(3).scatter_add(0, x, cr.ones(1)), np.array([9])),
+    "a power": (lambda x: cr.tensor([2]) ** x, np.array([-1])),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_errors_of_numpy_are_those_of_eager_mode(name: str) -> None:
+    function, wrong = FAILING[name]
+    with pytest.raises((ValueError, IndexError)) as eager:
+        function(cr.tensor(wrong))
+    compiled = cr.compile(function, backend="numpy")
+    for _ in range(2):  # the first call, and one of the program that is there
+        with pytest.raises(eager.type, match=r"compile\(.*test_results.py") as raised:
+            compiled(cr.tensor(wrong))
+        assert raised.type is eager.type
+
+
+def test_errors_of_the_user_are_the_users() -> None:
+    class Settings:
+        @property
+        def rate(self) -> float:
+            raise ValueError("no rate")
+
+    settings = Settings()
+    with pytest.raises(ValueError, match=r"^no rate$") as raised:
+        cr.compile(lambda x: x * settings.rate)(leaf(1.0))
+    assert raised.type is ValueError

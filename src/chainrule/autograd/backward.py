@@ -122,7 +122,8 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     if edge is None:
         line = assigned_at(root)
         told = "" if line is None else f"It was assigned at {line}. "
-        found = import_module("chainrule.diagnostics.missing_history").end_of_history(root)
+        above = import_module("chainrule.diagnostics.missing_history")  # a layer above, to explain
+        found = above.end_of_history(root)
         raise AutogradError(constant_text(index, told, found, is_grad_enabled()))
     if grad is None and root._array.size != 1:
         raise AutogradError(

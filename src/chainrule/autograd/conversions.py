@@ -215,6 +215,9 @@ def product_left_to(operand: Any, frame: FrameType) -> Any:
     return held
 
 
+NO_NUMBERS = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+
+
 def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> Any:
     """Return what ``__array__`` returns in the place of numbers that it must not give, or raise."""
     held = product_left_to(tensor, frame)
@@ -224,8 +227,7 @@ def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> 
         raise error
     check_differentiated(tensor)
     text, mend = attempted(frame, STACK)
-    given, _, _ = str(error.args[0]).partition(" Where ")
-    raise AutogradError(f"{given} NumPy asked for it in {text}. {mend}.") from None
+    raise AutogradError(f"{NO_NUMBERS} NumPy asked for it in {text}. {mend}.") from None
 
 
 def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from chainrule.autograd.conversions import (
+    NO_NUMBERS,
     check_kept,
     check_number,
     copy_error,
@@ -394,8 +395,7 @@ class Tensor(TensorMethods):
             )
         if not force and is_grad_enabled() and self.requires_grad:
             raise AutogradError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead. Where a gradient shall pass, hand the tensor itself to NumPy's "
+                f"{NO_NUMBERS} Where a gradient shall pass, hand the tensor itself to NumPy's "
                 "functions, as in np.sqrt(x)."
             )
         if array.__class__ is not ndarray:

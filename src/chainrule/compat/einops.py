@@ -8,7 +8,7 @@ of this module on, its own functions take tensors, too::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from einops import asnumpy, einsum, pack, parse_shape, rearrange, reduce, repeat, unpack
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class _TensorBackend(AbstractBackend):  # type: ignore[misc]
+class _TensorBackend(AbstractBackend):
     """What einops asks of a library of arrays."""
 
     framework_name = "chainrule"
@@ -56,12 +56,8 @@ class _TensorBackend(AbstractBackend):  # type: ignore[misc]
         return x.permute(tuple(axes))
 
     def reduce(self, x: Tensor, operation: str, axes: Sequence[int]) -> Tensor:
-        if operation in ("any", "all"):
-            return getattr(cr, operation)(x, dim=tuple(axes))  # type: ignore[no-any-return]
-        reductions = {"min": cr.amin, "max": cr.amax}
-        function = reductions.get(operation) or getattr(cr, operation)
         if operation != "prod":
-            return function(x, dim=tuple(axes))
+            return _REDUCTIONS[operation](x, dim=tuple(axes))
         for axis in sorted(axes, reverse=True):
             x = x.prod(dim=axis)
         return x
@@ -92,7 +88,14 @@ class _TensorBackend(AbstractBackend):  # type: ignore[misc]
         return cr.einsum(pattern, *x)
 
 
-class Rearrange(RearrangeMixin, nn.Module):  # type: ignore[misc]
+_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
+    **{"sum": cr.sum, "mean": cr.mean, "min": cr.amin, "max": cr.amax},
+    **{"any": cr.any, "all": cr.all},
+}
+"""The reductions over several axes by einops's names."""
+
+
+class Rearrange(RearrangeMixin, nn.Module):
     """A layer that rearranges the axes of its input: see :func:`einops.rearrange`.
 
     Parameters
@@ -115,13 +118,14 @@ class Rearrange(RearrangeMixin, nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, pattern: str, **axes_lengths: int) -> None:
-        super().__init__(pattern, **axes_lengths)  # type: ignore[call-arg]
+        RearrangeMixin.__init__(self, pattern, **axes_lengths)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._apply_recipe(input)  # type: ignore[no-any-return]
+        found: Tensor = self._apply_recipe(input)
+        return found
 
 
-class Reduce(ReduceMixin, nn.Module):  # type: ignore[misc]
+class Reduce(ReduceMixin, nn.Module):
     """A layer that reduces axes of its input: see :func:`einops.reduce`.
 
     Parameters
@@ -146,13 +150,14 @@ class Reduce(ReduceMixin, nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, pattern: str, reduction: str, **axes_lengths: int) -> None:
-        super().__init__(pattern, reduction, **axes_lengths)  # type: ignore[call-arg]
+        ReduceMixin.__init__(self, pattern, reduction, **axes_lengths)
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._apply_recipe(input)  # type: ignore[no-any-return]
+        found: Tensor = self._apply_recipe(input)
+        return found
 
 
-class EinMix(_EinmixMixin, nn.Module):  # type: ignore[misc]
+class EinMix(_EinmixMixin, nn.Module):
     """A linear layer over named axes: an einsum of its input with a weight, and a bias.
 
     Parameters
@@ -181,7 +186,7 @@ class EinMix(_EinmixMixin, nn.Module):  # type: ignore[misc]
     def __init__(
         self, pattern: str, weight_shape: str, bias_shape: str | None = None, **axes_lengths: int
     ) -> None:
-        super().__init__(pattern, weight_shape, bias_shape, **axes_lengths)  # type: ignore[call-arg]
+        _EinmixMixin.__init__(self, pattern, weight_shape, bias_shape, **axes_lengths)
 
     def _create_parameters(
         self,

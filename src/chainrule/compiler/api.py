@@ -14,13 +14,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
-from chainrule.autograd.location import user_function
+from chainrule.autograd.location import INTERNAL, is_installed, user_function
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.remarks import STRICT, tell, told_about
 from chainrule.compiler.build import Built, build
@@ -32,8 +32,16 @@ from chainrule.compiler.tracing.object_kinds import is_constant
 from chainrule.compiler.tracing.varying_numbers import Place, changed_places
 from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
 from chainrule.compiler.verify.state import State
-from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, VerificationError
+from chainrule.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CompileError,
+    LinAlgError,
+    OutOfBoundsError,
+    VerificationError,
+)
 from chainrule.interrupts import call_with
+from chainrule.transforms.arguments import title_of
 
 _WARN_AT_SIGNATURES = 16
 """Number of signatures, or of traces without reuse, at which a warning says what changes."""
@@ -49,6 +57,24 @@ _VERIFIED_EVERY = 100
 
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Flags of code that an event loop runs."""
+
+
+def raise_as_ours(error: Exception, function: Callable[..., Any]) -> NoReturn:
+    """Raise NumPy's error in a program as eager mode does, as one of ours; others as they are."""
+    kind, frame = _OURS.get(type(error)), error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    file = "" if frame is None else frame.tb_frame.f_code.co_filename
+    if kind is None or not (INTERNAL[file] or is_installed(file)):  # of code of the user
+        raise error
+    raise kind(f"compile({title_of(function)}): {error}") from error
+
+
+_OURS: dict[type, type[Exception]] = {
+    ValueError: ArgumentError,
+    IndexError: OutOfBoundsError,
+    np.linalg.LinAlgError: LinAlgError,
+}
 
 
 class Compiled:
@@ -73,10 +99,13 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entries = self._entries
-        for entry in entries:
-            result = entry.call(args, kwargs)
-            if result is not MISS:
-                return result
+        try:
+            for entry in entries:
+                result = entry.call(args, kwargs)
+                if result is not MISS:
+                    return result
+        except (ValueError, IndexError) as error:
+            raise_as_ours(error, self.function)
         return self._first(args, kwargs, entries)
 
     def __getattr__(self, name: str) -> Any:
@@ -114,7 +143,7 @@ class Compiled:
             if self._entries is not entries:  # another thread has compiled since
                 return self(*args, **kwargs)
             for built in _programs_of_copies(self):
-                result = built.call(args, kwargs)
+                result = self._run(built.call, args, kwargs)
                 if result is not MISS:
                     self._last = built
                     self._entries = (built, *entries)[:_MAX_ENTRIES]
@@ -149,7 +178,13 @@ class Compiled:
                         UserWarning,
                         stacklevel=3,
                     )
-            return built.first(args, kwargs)
+            return self._run(built.first, args, kwargs)
+
+    def _run(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        try:
+            return call(args, kwargs)
+        except (ValueError, IndexError) as error:
+            raise_as_ours(error, self.function)
 
     def _build(self, args: Any, kwargs: Any) -> Built:
         """Trace a call; numbers that are others than in the programs so far are left open."""

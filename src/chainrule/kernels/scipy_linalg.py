@@ -18,14 +18,14 @@ CORES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["eigh", "qr_pivots"], (2,)),
     **dict.fromkeys(["expm_frechet", "solve_banded"], (2, 2)),
     **dict.fromkeys(["solve_continuous_lyapunov", "solve_discrete_lyapunov"], (2, 2)),
-    "recursion": (1, 2),
+    "lfilter": (1, 2),
     "solve_sylvester": (2, 2, 2),
     "solve_toeplitz": (1, 1, 2),
     **dict.fromkeys(["solve_continuous_are", "solve_discrete_are"], (2, 2, 2, 2)),
 }
 """Number of dimensions of one argument each; those in front are stacks."""
 
-_LIKE_LAST = frozenset(["recursion", "solve_banded", "solve_toeplitz", "solve_sylvester"])
+_LIKE_LAST = frozenset(["lfilter", "solve_banded", "solve_toeplitz", "solve_sylvester"])
 
 
 class ComplexResultError(AutogradError):
@@ -60,7 +60,7 @@ def result_types(routine: str, *arrays: Any) -> list[tuple[Shape, Any]]:
 def scipy_linalg(xp: Any, *arrays: Array, routine: str, **settings: Any) -> Any:
     """Return the result of a function of SciPy, for each of a stack of arguments."""
     if xp.__name__ != "numpy":
-        raise NotImplementedError(f"scipy.linalg.{routine} is computed on the CPU only")
+        raise NotImplementedError(f"{_package(routine)}.{routine} is computed on the CPU only")
     call = _FUNCTIONS.get(routine) or _scipys(routine)
     types = result_types(routine, *arrays)
     cores = CORES[routine]
@@ -117,7 +117,12 @@ def _in_dtype(routine: str, out: Array, dtype: Any) -> Array:
     return out.astype(dtype)
 
 
-def _scipys(routine: str, package: str = "scipy.linalg") -> Callable[..., Any]:
+def _package(routine: str) -> str:
+    return "scipy.signal" if routine == "lfilter" else "scipy.linalg"
+
+
+def _scipys(routine: str) -> Callable[..., Any]:
+    package = _package(routine)
     try:
         module = import_module(package)
     except ImportError as error:
@@ -142,9 +147,9 @@ def _solve_toeplitz(c: Array, r: Array, b: Array) -> Array:
     return _scipys("solve_toeplitz")((c, r), b, check_finite=False)
 
 
-def _recursion(a: Array, v: Array) -> Array:
+def _lfilter(a: Array, v: Array) -> Array:
     one = np.ones(1, v.dtype)
-    return _scipys("lfilter", "scipy.signal")(one, np.concatenate([one, a]), v)
+    return _scipys("lfilter")(one, np.concatenate([one, a]), v)
 
 
 def _expm_frechet(a: Array, e: Array) -> Array:
@@ -164,7 +169,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "solve_toeplitz": _solve_toeplitz,
     "expm_frechet": _expm_frechet,
     "polar": _polar,
-    "recursion": _recursion,
+    "lfilter": _lfilter,
     "qr_pivots": _qr_pivots,
 }
 """Functions whose arguments differ from SciPy's: arrays only, and settings by keyword."""

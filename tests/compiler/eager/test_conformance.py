@@ -108,4 +108,4 @@ def test_inputs_are_untouched(cases: list[Case]) -> None:
 
 
 def test_loops_were_run() -> None:
-    assert len(RUN) > len(AFFECTED)  # in CI without LLVM, where a third of the cases runs, too
+    assert len(RUN) > 2 * len(AFFECTED)

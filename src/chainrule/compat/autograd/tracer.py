@@ -124,7 +124,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         return call_with({PLAIN: RUNNING.get()}, f_raw, *values, **kwargs)
 
     update_wrapper(recorded, f_raw)
-    recorded._rules = rules  # type: ignore[attr-defined]
+    vars(recorded)["_rules"] = rules
     return recorded
 
 

@@ -133,8 +133,6 @@ class VSpace:
         pairs = pytree.zip_leaves(self._example, other._example)
         return not any(pytree.children(a) or pytree.children(b) for _, a, b in pairs)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"VSpace({self._fill(lambda shape, dtype: f'{dtype}{list(shape)}')})"
 

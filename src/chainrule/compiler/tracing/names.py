@@ -5,8 +5,11 @@ from __future__ import annotations
 import dis
 import inspect
 from bisect import bisect_right
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
+
+from chainrule.autograd.location import Location, locate, user_frame
+from chainrule.compiler.ir.program import Op, Value
 
 
 def argument_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
@@ -55,3 +58,39 @@ def _read_names(code: CodeType) -> _Names:
 
 
 _STORE_OPCODES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+
+
+class UserLines:
+    """Lines of the user that record ops of one trace: their locations, and names of results."""
+
+    def __init__(self) -> None:
+        self.naming = True  # whether values are named after the user's variables
+        self.caller: int | None = None  # id of the frame that called, whose variables don't count
+        self._hinted: tuple[Any, list[Value]] = (None, [])
+        self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
+
+    def annotate(self, ops: list[Op], frame: FrameType | None) -> None:
+        """Set the user's location, at or above `frame`, of ops that one instruction records.
+
+        The result is named after the variable it is bound to.
+        """
+        frame = user_frame(frame)
+        if frame is None:
+            return
+        code, offset = frame.f_code, frame.f_lasti
+        place = self._places.get((id(code), offset))
+        if place is None:
+            name = assigned_name(code, offset)
+            name = name if name is not None and name.isidentifier() else None
+            place = self._places[id(code), offset] = code, locate(code, offset), name
+        _, location, name = place
+        for op in ops:
+            op.location = location
+        if name is None or not self.naming or id(frame) == self.caller:
+            return
+        instruction = (id(frame), offset)
+        if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
+            for value in self._hinted[1]:
+                value.hint = ""
+        self._hinted = instruction, list(ops[-1].outs)
+        ops[-1].outs[0].hint = name

@@ -29,7 +29,7 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import argument_names, cell_names
+from chainrule.compiler.tracing.names import UserLines, argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import (
@@ -39,7 +39,6 @@ from chainrule.compiler.tracing.symbol import (
     outlived_error,
     view_index,
 )
-from chainrule.compiler.tracing.user_lines import UserLines
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
@@ -57,8 +56,7 @@ def tracing(trace: Trace, function: Callable[P, T], /, *args: P.args, **kwargs: 
         arguments.WATCHER: trace.memory_of,
         arguments.CREATOR: trace.create,
     }
-    with trace.lines.entered(sys._getframe()):
-        return call_with(variables, intercepting, trace, function, *args, **kwargs)
+    return call_with(variables, intercepting, trace, function, *args, **kwargs)
 
 
 def switched_to(

@@ -6,6 +6,7 @@ matrix, come from the recursion of Cox and de Boor, and are differentiated by kn
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from chainrule.interop.operands import arrays_of, may_hold, tensor_of
 from chainrule.linalg import solve
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.interpolate.piecewise import (
+    ENDS,
     TABLE,
     Interpolant,
     column,
@@ -114,8 +116,8 @@ def _integral(t: Any, c: Any, k: int, a: Any, b: Any, extrapolate: Any) -> Any:
     if not extrapolate:
         a, b = [ops.minimum(ops.maximum(bound, start), end) for bound in (a, b)]
     knots, sums = _antiderivative(t, c, k)
-    at = lambda q: spline_value(knots, sums, k + 1, q)  # noqa: E731
-    return integral(at, start, end, a, b, periodic=extrapolate == "periodic")
+    whole_at = functools.partial(spline_value, knots, sums, k + 1)
+    return integral(whole_at, start, end, a, b, periodic=extrapolate == "periodic")
 
 
 def _checked(t: Any, c: Any, k: int, axis: int) -> tuple[Tensor, Tensor]:
@@ -239,9 +241,6 @@ class BSpline(Interpolant):
         t, c = arrays_of([self.t, self.c])
         return TABLE.scipys.BSpline.construct_fast(t, c, self.k, self.extrapolate, self.axis)
 
-    def _has_tensors(self, *values: Any) -> bool:
-        return has_tensors(self.t, self.c, *values)
-
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Return the derivative of order `nu` at points."""
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
@@ -307,7 +306,6 @@ def _knots(x: Tensor, k: int, bc_type: Any) -> Tensor:
 
 _INCREASING = "Expect x to be a 1D strictly increasing sequence."
 _SORTED = "Expect t to be a 1-D sorted array_like."
-_ORDERS = {"clamped": 1, "natural": 2}
 
 
 def _conditions(end: Any, y: Tensor) -> tuple[list[int], list[Tensor]]:
@@ -315,9 +313,9 @@ def _conditions(end: Any, y: Tensor) -> tuple[list[int], list[Tensor]]:
     if end is None:
         return [], []
     if isinstance(end, str):
-        if end not in _ORDERS:
+        if end not in ENDS:
             raise ArgumentError(f"make_interp_spline: Unknown boundary condition : {end}")
-        return [_ORDERS[end]], [0 * y[0]]
+        return [ENDS[end]], [0 * y[0]]
     try:
         orders, values = [*zip(*end, strict=True)] or [(), ()]
     except (TypeError, ValueError):
@@ -472,8 +470,9 @@ def make_interp_spline(
         return BSpline.of(found)
     k, is_name = operator.index(k), isinstance(bc_type, str)
     if is_name and bc_type == "periodic" and t is not None:
-        raise NotImplementedError(
-            "For periodic case t is constructed automatically and can not be passed manually"
+        raise MissingRuleError(  # a NotImplementedError, as SciPy's
+            "make_interp_spline: For periodic case t is constructed automatically and can not be "
+            "passed manually: leave t out"
         )
     if bc_type is None or (is_name and bc_type == "not-a-knot"):
         bc_type = (None, None)

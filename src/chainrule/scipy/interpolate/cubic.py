@@ -10,10 +10,11 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.interop.manipulation import pad
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.interpolate.piecewise import (
+    ENDS,
     TABLE,
     PPoly,
     column,
@@ -207,13 +208,10 @@ def _boundaries(bc_type: Any, y: Tensor) -> list[Any]:
     return [_boundary(end, y) for end in bc_type]
 
 
-_ORDERS = {"clamped": 1, "natural": 2}
-
-
 def _boundary(end: Any, y: Tensor) -> Any:
     if isinstance(end, str):
-        if end in _ORDERS:
-            return _ORDERS[end], 0 * y[0]
+        if end in ENDS:
+            return ENDS[end], 0 * y[0]
         if end not in ("not-a-knot", "periodic"):
             raise ArgumentError(f"CubicSpline: bc_type={end} is not allowed.")
         return end
@@ -384,7 +382,9 @@ class Akima1DInterpolator(_CubicInterpolant):
         extrapolate: Any = None,
     ) -> None:
         if method not in ("akima", "makima"):
-            raise NotImplementedError(f"`method`={method} is unsupported.")
+            raise MissingRuleError(  # a NotImplementedError, as SciPy's
+                f"Akima1DInterpolator: `method`={method} is unsupported: take 'akima' or 'makima'"
+            )
         if has_tensors(x, y):
             extrapolate = False if extrapolate is None else extrapolate
             self._make(_akima_slopes, x, y, axis, extrapolate, method == "makima")

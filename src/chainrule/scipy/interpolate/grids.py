@@ -13,7 +13,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.interop.calculus import interval_of
 from chainrule.interop.operands import array_of, arrays_of, may_hold
 from chainrule.scipy.dispatch import call_ours, has_tensors
@@ -153,7 +153,9 @@ class interp1d(Interpolant):
         self.fill_value = fill_value
         order = _ORDERS.get(kind) if isinstance(kind, str) else kind
         if order is None and kind not in ("linear", *_STEPS):
-            raise NotImplementedError(f"{kind} is unsupported: Use make_interp_spline.")
+            raise MissingRuleError(  # a NotImplementedError, as SciPy's
+                f"interp1d: {kind} is unsupported: Use make_interp_spline."
+            )
         least = 1 if order is None else order + 1
         if self.x.shape[0] < least:
             raise ArgumentError(f"interp1d: x and y arrays must have at least {least} entries")
@@ -176,7 +178,7 @@ class interp1d(Interpolant):
 
     def __call__(self, x: Any) -> Any:
         """Return the values at points."""
-        if not has_tensors(x, *self.data()):
+        if not self._has_tensors(x):
             return self._scipys(x)
         fill: Any = self.fill_value
         if not isinstance(fill, tuple):
@@ -425,13 +427,13 @@ class RegularGridInterpolator(Interpolant):
             return self._made[method]
         arguments = (self.grid, self.values, _DEGREES[method])
         made = call_ours(_tensor_product, arguments, {})
-        if method == self.method or not has_tensors(*self.data()):
+        if method == self.method or not self._has_tensors():
             self._made[method] = made
         return made
 
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
         """Return the values at points, or derivatives of orders `nu` along the axes."""
-        if not has_tensors(xi, *self.data()):
+        if not self._has_tensors(xi):
             return self._scipys(xi, method, nu=nu)
         method = self._plain(self.method if method is None else method)
         if nu is not None and method not in _WITH_NU:

@@ -7,6 +7,7 @@ derivative; the value there has those of a polynomial in the distance from the i
 from __future__ import annotations
 
 import abc
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Self
@@ -27,6 +28,9 @@ from chainrule.scipy.operands import inexact
 
 TABLE = Table("scipy.interpolate", SCIPY)
 """The functions and classes of tensors of `scipy.interpolate`."""
+
+ENDS = {"clamped": 1, "natural": 2}
+"""Names of conditions at an end: the order of the derivative that is 0 there."""
 
 
 def coordinates_and_values(
@@ -92,6 +96,10 @@ class Interpolant(abc.ABC):
     @abc.abstractmethod
     def of_scipy(self) -> Any:
         """Return SciPy's object of the same data, without derivatives."""
+
+    def _has_tensors(self, *values: Any) -> bool:
+        """Whether these values or the data are tensors, so that a call is recorded."""
+        return has_tensors(*self.data(), *values)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of SciPy's object."""
@@ -186,8 +194,8 @@ def integral(
 def _integral(c: Any, x: Any, a: Any, b: Any, extrapolate: Any) -> Any:
     (x, a, b), (c,) = coordinates_and_values("PPoly.integrate", [x, a, b], [c])
     whole, is_periodic = _antiderivative(c, x), extrapolate == "periodic"
-    at = lambda q: _value(whole, x, q, 0, extrapolate=bool(extrapolate))  # noqa: E731
-    return integral(at, x[0], x[-1], a, b, is_periodic)
+    whole_at = functools.partial(_value, whole, x, extrapolate=bool(extrapolate))
+    return integral(whole_at, x[0], x[-1], a, b, is_periodic)
 
 
 def _checked(c: Any, x: Any, axis: int) -> tuple[Tensor, Tensor]:
@@ -277,9 +285,6 @@ class PPoly(Interpolant):
 
     def _with(self, c: Any, extrapolate: Any) -> Self:
         return self.construct_fast(c, self.x, extrapolate, self.axis)
-
-    def _has_tensors(self, *values: Any) -> bool:
-        return has_tensors(self.c, self.x, *values)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Return the derivative of order `nu` at points."""

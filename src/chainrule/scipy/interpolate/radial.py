@@ -11,6 +11,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import cast
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
@@ -236,7 +237,7 @@ class RBFInterpolator(Interpolant):
                 f"'{self.kernel}'. The interpolant may not be uniquely solvable, and the smoothing "
                 "parameter may have an unintuitive effect.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_stack_level(),
             )
         return int(degree)
 
@@ -261,7 +262,7 @@ class RBFInterpolator(Interpolant):
 
     def __call__(self, x: Any) -> Any:
         """Return the values at points in rows."""
-        if not has_tensors(x, *self.data()):
+        if not self._has_tensors(x):
             return self._scipys(x)
         if self._coefficients is None:
             self._solve()

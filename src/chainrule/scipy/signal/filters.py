@@ -59,8 +59,8 @@ def _recursion_jvp(xp: Any, t: Array, a: Array, out: Array) -> Array:
 
 
 recursion: Primitive = general(
-    "scipy_recursion",
-    lambda xp, a, v: xp.scipy_linalg(a, v, routine="recursion"),
+    "scipy_lfilter",
+    lambda xp, a, v: xp.scipy_linalg(a, v, routine="lfilter"),
     vjp=_recursion_vjp,
     jvp=(_recursion_jvp, lambda xp, t, a: applied(recursion, xp)(a, t)),
     broadcasts=False,

@@ -63,10 +63,15 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, Tensor | np.ndarray | np.generic):
         if not isinstance(first, Tensor) and first.dtype.kind in "OSU":
             raise ArgumentTypeError(_REFUSED.format(f"an array of dtype {first.dtype}"))
-        shapes = [np.shape(example) for example in batch]
-        if shapes.count(first.shape) < len(shapes):
-            raise ShapeError(_UNEQUAL.format(", ".join(str(list(shape)) for shape in shapes)))
-        return stack(list(batch)) if isinstance(first, Tensor) else tensor(np.stack(list(batch)))
+        try:
+            if isinstance(first, Tensor):
+                return stack(list(batch))
+            return tensor(np.stack(list(batch)))
+        except ValueError:
+            shapes = [np.shape(example) for example in batch]
+            if shapes.count(first.shape) == len(shapes):
+                raise
+        raise ShapeError(_UNEQUAL.format(", ".join(str(list(shape)) for shape in shapes)))
     if isinstance(first, bool | int):
         return tensor(list(batch))
     if isinstance(first, float | complex):
