@@ -67,7 +67,8 @@ def raise_as_ours(error: Exception, function: Callable[..., Any]) -> NoReturn:
     file = "" if frame is None else frame.tb_frame.f_code.co_filename
     if kind is None or not (INTERNAL[file] or is_installed(file)):  # of code of the user
         raise error
-    raise kind(f"compile({title_of(function)}): {error}") from error
+    ours = kind(f"compile({title_of(function)}): {error}")
+    raise ours.with_traceback(error.__traceback__) from None  # it ends in the generated source
 
 
 _OURS: dict[type, type[Exception]] = {
