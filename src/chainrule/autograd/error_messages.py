@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
 
+from chainrule.autograd.location import INTERNAL, is_installed
 from chainrule.backend import CPU, device_of, is_current
 from chainrule.errors import (
     ArgumentError,
@@ -32,6 +33,34 @@ def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> N
         raise better from None
     finally:
         del better, error, arrays  # the traceback holds this frame: no cycle
+
+
+def fail_in_program(error: Exception, title: str) -> NoReturn:
+    """Raise NumPy's error in a compiled function as eager mode does, as one of ours.
+
+    An error in code of the user, which the program calls, stays as it is.
+    """
+    kind, innermost = _OURS.get(type(error)), error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    file = "" if innermost is None else innermost.tb_frame.f_code.co_filename
+    better = error
+    if kind is not None and (INTERNAL[file] or is_installed(file)):
+        better = kind(f"compile({title}): {error}")
+        better.__traceback__ = error.__traceback__  # which ends in the generated source
+    try:
+        if better is error:
+            raise error
+        raise better from None
+    finally:
+        del innermost, better, error  # the traceback holds this frame: no cycle
+
+
+_OURS: dict[type, type[Exception]] = {
+    ValueError: ArgumentError,
+    IndexError: OutOfBoundsError,
+    NumPyLinAlgError: LinAlgError,
+}
 
 
 def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:

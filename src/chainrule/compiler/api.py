@@ -14,13 +14,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 import numpy as np
 
+from chainrule.autograd.error_messages import fail_in_program
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
-from chainrule.autograd.location import INTERNAL, is_installed, user_function
+from chainrule.autograd.location import user_function
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.remarks import STRICT, tell, told_about
 from chainrule.compiler.build import Built, build
@@ -36,8 +37,6 @@ from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
     CompileError,
-    LinAlgError,
-    OutOfBoundsError,
     VerificationError,
 )
 from chainrule.interrupts import call_with
@@ -57,25 +56,6 @@ _VERIFIED_EVERY = 100
 
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Flags of code that an event loop runs."""
-
-
-def raise_as_ours(error: Exception, function: Callable[..., Any]) -> NoReturn:
-    """Raise NumPy's error in a program as eager mode does, as one of ours; others as they are."""
-    kind, frame = _OURS.get(type(error)), error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    file = "" if frame is None else frame.tb_frame.f_code.co_filename
-    if kind is None or not (INTERNAL[file] or is_installed(file)):  # of code of the user
-        raise error
-    ours = kind(f"compile({title_of(function)}): {error}")
-    raise ours.with_traceback(error.__traceback__) from None  # it ends in the generated source
-
-
-_OURS: dict[type, type[Exception]] = {
-    ValueError: ArgumentError,
-    IndexError: OutOfBoundsError,
-    np.linalg.LinAlgError: LinAlgError,
-}
 
 
 class Compiled:
@@ -106,7 +86,7 @@ class Compiled:
                 if result is not MISS:
                     return result
         except (ValueError, IndexError) as error:
-            raise_as_ours(error, self.function)
+            fail_in_program(error, title_of(self.function))
         return self._first(args, kwargs, entries)
 
     def __getattr__(self, name: str) -> Any:
@@ -185,7 +165,7 @@ class Compiled:
         try:
             return call(args, kwargs)
         except (ValueError, IndexError) as error:
-            raise_as_ours(error, self.function)
+            fail_in_program(error, title_of(self.function))
 
     def _build(self, args: Any, kwargs: Any) -> Built:
         """Trace a call; numbers that are others than in the programs so far are left open."""
