@@ -97,8 +97,8 @@ def test_all_derivatives_of_the_product(backend: None) -> None:
 
     x = cr.randn(4, 2, dtype=cr.float64, requires_grad=True)
     point = cr.tensor(VALUES, requires_grad=True), x
-    assert cr.gradcheck(f, point, check_forward_ad=True)
-    assert cr.gradgradcheck(f, point)
+    assert cr.gradcheck(f, point, check_forward_ad=True, fast_mode=True)
+    assert cr.gradgradcheck(f, point, fast_mode=True)
     batch = cr.randn(3, 4, 2, dtype=cr.float64)
     mapped = cr.vmap(lambda x: f(point[0].detach(), x))(batch)
     np.testing.assert_allclose(mapped.numpy(), [f(point[0].detach(), x).numpy() for x in batch])

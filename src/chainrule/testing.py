@@ -11,8 +11,8 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.checks.gradcheck import CheckSettings, check_first, check_second
-from chainrule.checks.numerical import Subject
+from chainrule.checks.gradcheck import check_first, check_second
+from chainrule.checks.numerical import CheckSettings, Subject
 from chainrule.checks.report import GradcheckError, names_of
 from chainrule.errors import ArgumentError
 

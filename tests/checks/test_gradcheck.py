@@ -60,9 +60,11 @@ RULES: dict[str, tuple[Callable[[Any, Any], Any], bool, bool]] = {
 @pytest.mark.parametrize(("rule", "first", "second"), RULES.values(), ids=RULES)
 def test_verdicts(rule: Callable[[Any, Any], Any], first: bool, second: bool) -> None:
     x = leaf((3, 3))
-    assert gradcheck(squaring(rule), x, raise_exception=False) == first
-    if rule is not RULES["missing"][0] and rule is not RULES["not multiplied by g"][0]:
-        assert gradgradcheck(squaring(rule), x, raise_exception=False) == second
+    for fast in (False, True):
+        options = {"raise_exception": False, "fast_mode": fast}
+        assert gradcheck(squaring(rule), x, **options) == first
+        if rule is not RULES["missing"][0] and rule is not RULES["not multiplied by g"][0]:
+            assert gradgradcheck(squaring(rule), x, **options) == second
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name != "missing"])
@@ -105,6 +107,8 @@ def test_complex(name: str) -> None:
     ours, theirs = COMPLEX[name]
     z = leaf(3, dtype="complex128")
     assert gradcheck(ours, z)
+    assert gradcheck(ours, z, fast_mode=True, check_forward_ad=True)
+    assert gradgradcheck(ours, z, fast_mode=True)
     torch = pytest.importorskip("torch")
     same = torch.tensor(z.detach().numpy(), requires_grad=True)
     assert torch.autograd.gradcheck(theirs, same)
@@ -116,7 +120,51 @@ def test_a_forgotten_conjugate_is_caught() -> None:
     z = leaf(3, dtype="complex128")
     assert gradcheck(right, z)
     assert gradgradcheck(right, z)
-    assert not gradcheck(wrong, z, raise_exception=False)
+    for fast in (False, True):
+        assert not gradcheck(wrong, z, raise_exception=False, fast_mode=fast)
+
+
+# --- random directions ---------------------------------------------------------------------------
+
+
+def test_fast_mode_notices_one_wrong_element_of_many() -> None:
+    shift = np.zeros(10_000)
+    shift[7_000] = 0.03
+    calls = []
+
+    def function(x: Tensor) -> Tensor:
+        calls.append(x)
+        return squaring(lambda g, x: g * (2 * x + cr.tensor(shift * scale)))(x)
+
+    scale = 0.0
+    assert gradcheck(function, leaf(10_000), fast_mode=True)
+    assert len(calls) < 10
+    scale = 1.0
+    with pytest.raises(GradcheckError, match=r"(?s)mismatch for output 0 .* a random direction"):
+        gradcheck(function, leaf(10_000), fast_mode=True)
+
+
+def test_fast_mode_checks_each_pair_of_output_and_input() -> None:
+    wrong = squaring(lambda g, x: g * x)
+    inputs = leaf(3), leaf(4, 1)
+
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (x * y.sum(), wrong(y), x > 0, cr.zeros((), dtype=cr.float64))
+
+    with pytest.raises(GradcheckError, match="output 1 with respect to input 1, first order"):
+        gradcheck(function, inputs, fast_mode=True)
+    with pytest.raises(GradcheckError, match="computed with forward mode mismatch"):
+        gradcheck(
+            squaring_with(lambda t, x: 3 * t * x), leaf(3), check_forward_ad=True, fast_mode=True
+        )
+    with pytest.raises(GradcheckError, match="not multiplied by grad_output"):
+        gradcheck(squaring(lambda g, x: 2 * g * x + 1e-4 * g * g), leaf(3), atol=1, fast_mode=True)
+    with pytest.raises(GradcheckError, match="along a random direction of input 0"):
+        gradcheck(
+            lambda x: x if bool((x == 1).all()) else cr.cat([x, x]),
+            cr.ones(1, dtype=cr.float64, requires_grad=True),
+            fast_mode=True,
+        )
 
 
 # --- what is checked ------------------------------------------------------------------------------

@@ -166,8 +166,8 @@ def test_a_c_library() -> None:
 def test_pickle_and_gradcheck() -> None:
     f = pickle.loads(pickle.dumps(gamma))
     x = cr.tensor(2.5, dtype=cr.float64, requires_grad=True)
-    assert cr.gradcheck(f, x, check_forward_ad=True)
-    assert cr.gradgradcheck(f, x)
+    assert cr.gradcheck(f, x, check_forward_ad=True, fast_mode=True)
+    assert cr.gradgradcheck(f, x, fast_mode=True)
 
 
 Y = cr.tensor(2.0, dtype=cr.float64, requires_grad=True)

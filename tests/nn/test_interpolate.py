@@ -202,7 +202,9 @@ def test_samples_of_volumes_as_in_pytorch(mode: str, padding: str, corners: bool
 def test_second_order_of_cubic_samples() -> None:
     x = cr.tensor(draw(1, 1, 4, 4), requires_grad=True)
     grid = cr.tensor(0.6 * draw(1, 2, 1, 2), requires_grad=True)
-    assert cr.gradgradcheck(lambda x, grid: F.grid_sample(x, grid, "bicubic"), (x, grid))
+    assert cr.gradgradcheck(
+        lambda x, grid: F.grid_sample(x, grid, "bicubic"), (x, grid), fast_mode=True
+    )
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -136,8 +136,8 @@ def test_local_response_norm_as_in_pytorch(shape: tuple[int, ...], size: int) ->
 )
 def test_derivatives_to_second_order(function: Callable[..., Any]) -> None:
     x = cr.tensor(RNG.standard_normal((2, 2, 3)), requires_grad=True)
-    assert cr.gradcheck(function, (x,))
-    assert cr.gradgradcheck(function, (x,))
+    assert cr.gradcheck(function, (x,), fast_mode=True)
+    assert cr.gradgradcheck(function, (x,), fast_mode=True)
 
 
 def test_equal_elements_become_zero() -> None:

@@ -239,13 +239,13 @@ x = cr.tensor([0.3, -1.5, 2.5], dtype=cr.float64, requires_grad=True)
 def check(function, exact):
     out = function(x)
     np.testing.assert_allclose(out.detach().numpy(), [exact(v) for v in x.tolist()], rtol=1e-14)
-    assert cr.gradcheck(function, x)
+    assert cr.gradcheck(function, x, fast_mode=True)
 check(cr.erf, math.erf)
 check(cr.erfc, math.erfc)
 check(cr.lgamma, math.lgamma)
 check(cr.special.ndtr, lambda v: math.erfc(-v / math.sqrt(2)) / 2)
 for function in (cr.sinc, cr.special.log_expit, cr.special.spherical_bessel_j0):
-    assert cr.gradgradcheck(function, x)
+    assert cr.gradgradcheck(function, x, fast_mode=True)
 assert cr.erf(x.float()).dtype == cr.float32
 for call in (lambda: cr.erfinv(x), lambda: cr.i0(x), lambda: cr.special.gamma(x),
              lambda: cr.polygamma(1, x)):

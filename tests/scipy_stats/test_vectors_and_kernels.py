@@ -82,8 +82,8 @@ def test_densities(name: str, method: str, args: Any, settings: dict[str, Any]) 
     found = density(*tensors)
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found.detach().numpy(), wanted, 1e-11)
-    assert cr.gradcheck(density, tensors, check_forward_ad=True)
-    assert cr.gradgradcheck(density, tensors, rtol=1e-3, atol=1e-4)
+    assert cr.gradcheck(density, tensors, check_forward_ad=True, fast_mode=True)
+    assert cr.gradgradcheck(density, tensors, rtol=1e-3, atol=1e-4, fast_mode=True)
     compiled = cr.compile(density)(*tensors)
     np.testing.assert_allclose(compiled.detach().numpy(), wanted, 1e-10)
     two = cr.vmap(density)(*[np.stack([every[i]] * 2) for i in data])
@@ -198,7 +198,7 @@ def test_estimates(dim: int, bandwidth: Any, weights: Any) -> None:
     arrays = [points, data, *([] if weights is None else [weights])]
     tensors = [cr.tensor(a, requires_grad=True) for a in arrays]
     np.testing.assert_allclose(logs(*tensors).detach().numpy(), scipys.logpdf(points), 1e-11)
-    assert cr.gradcheck(logs, tensors, check_forward_ad=True)
+    assert cr.gradcheck(logs, tensors, check_forward_ad=True, fast_mode=True)
     kde = cr.scipy.stats.gaussian_kde(tensors[1], bandwidth, *tensors[2:])
     for method in (kde, kde.evaluate, kde.pdf):
         np.testing.assert_allclose(method(points).detach().numpy(), scipys(points), 1e-11)
@@ -214,12 +214,14 @@ def test_an_estimate_under_transforms() -> None:
     def total(data: Any) -> Any:
         return cr.scipy.stats.gaussian_kde(data, 0.4, WEIGHTS).evaluate(AT).sum()
 
-    assert cr.gradgradcheck(total, cr.tensor(DATA, requires_grad=True))
+    assert cr.gradgradcheck(total, cr.tensor(DATA, requires_grad=True), fast_mode=True)
     wanted = scipy_stats.gaussian_kde(DATA, 0.4, WEIGHTS)(AT).sum()
     assert cr.compile(total)(cr.tensor(DATA)).item() == pytest.approx(wanted, 1e-10)
     assert cr.vmap(total)(np.stack([DATA, DATA])).tolist() == pytest.approx([wanted] * 2, 1e-10)
     bandwidth = cr.tensor(0.4, dtype=cr.float64, requires_grad=True)
-    assert cr.gradcheck(lambda h: cr.scipy.stats.gaussian_kde(DATA, h).logpdf(AT), bandwidth)
+    assert cr.gradcheck(
+        lambda h: cr.scipy.stats.gaussian_kde(DATA, h).logpdf(AT), bandwidth, fast_mode=True
+    )
     narrow = cr.scipy.stats.gaussian_kde(cr.tensor(DATA.astype(np.float32)))
     assert narrow(AT.astype(np.float32)).dtype == np.float32
     assert type(cr.grad(total)(DATA)) is np.ndarray

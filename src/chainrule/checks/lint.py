@@ -12,7 +12,6 @@ import numpy as np
 from chainrule.autograd.function import AutogradFunction
 from chainrule.autograd.tensor import Tensor
 from chainrule.checks.gradcheck import (
-    CheckSettings,
     agrees,
     check_deterministic,
     check_linear,
@@ -27,6 +26,7 @@ from chainrule.checks.instrumented_call import (
 )
 from chainrule.checks.numerical import (
     Array,
+    CheckSettings,
     Pair,
     Subject,
     central_differences,

@@ -37,6 +37,18 @@ class Subject(NamedTuple):
     strict: bool = False  # whether outputs that don't require grad are compared, too
 
 
+class CheckSettings(NamedTuple):
+    """Step of the differences, tolerances, and the modes to check."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float = 0.0
+    backward: bool = True
+    forward: bool = False
+    fast: bool = False  # along random directions alone
+
+
 def checked_inputs(subject: Subject) -> list[int]:
     """Return the positions of the tensors that require grad."""
     return [i for i, x in enumerate(subject.inputs) if isinstance(x, Tensor) and x.requires_grad]
@@ -61,9 +73,9 @@ def check_precision(subject: Subject, outputs: dict[int, Tensor]) -> None:
 
 
 def evaluate(
-    subject: Subject, position: int = -1, index: tuple[int, ...] = (), value: Any = None
+    subject: Subject, position: int = -1, index: tuple[Any, ...] = (), value: Any = None
 ) -> dict[int, Tensor]:
-    """Return the tensors among the outputs, by position; one element of one input may differ.
+    """Return the tensors among the outputs, by position; elements of one input may differ.
 
     The inputs are the caller's own objects, so that a function that closes over them sees the
     change, but on copies of their memory, so that the caller's arrays are never written to.
@@ -152,27 +164,26 @@ def _difference(
         above = evaluate(subject, k, index, high)
         below = evaluate(subject, k, index, low)
         for o, output in outputs.items():
-            _check_metadata(subject, (o, k), index, output, (above.get(o), below.get(o)))
+            others = above.get(o), below.get(o)
+            check_metadata(subject, (o, k), f"on index {list(index)}", output, others)
         step = abs(high - low)  # the exact distance of the rounded numbers
-        parts.append([_quotient(above[o], below[o], step) for o in outputs])
+        parts.append([quotient(above[o], below[o], step) for o in outputs])
     return parts
 
 
 @errstate(all="ignore")
-def _quotient(above: Tensor, below: Tensor, step: float) -> Array:
+def quotient(above: Tensor, below: Tensor, step: float) -> Array:
     return (flat_numpy(above) - flat_numpy(below)) / step
 
 
-def _check_metadata(
-    subject: Subject, pair: Pair, index: tuple[int, ...], output: Tensor, others: Any
-) -> None:
-    """Raise if perturbing one element of an input changes an output's shape or dtype."""
+def check_metadata(subject: Subject, pair: Pair, where: str, output: Tensor, others: Any) -> None:
+    """Raise if perturbing an input changes an output's shape or dtype."""
     for other in others:
         if other is None or other.shape != output.shape or other.dtype != output.dtype:
             got = "none" if other is None else f"{other.dtype} {list(other.shape)}"
             raise GradcheckError(
                 "Expected `func` to return outputs with the same shape and dtype when inputs are "
-                f"perturbed on index {list(index)} of {subject.input_names[pair[1]]}, but "
+                f"perturbed {where} of {subject.input_names[pair[1]]}, but "
                 f"{subject.output_name(pair[0])} is {output.dtype} {list(output.shape)}, and "
                 f"{got} there"
             )
@@ -383,6 +394,14 @@ def _diagnosis(
         return "The analytical one has the wrong sign."
     where = ", wherever they differ" if alike and ratios.size > 1 else ""
     return f"The analytical one is {number} times the numerical one{where}."
+
+
+def heading(subject: Subject, outputs: dict[int, Tensor], pair: Pair, what: str) -> str:
+    """Return the beginning of an error on the derivative of an output by an input."""
+    output, position = pair
+    if not outputs[output].requires_grad and subject.order == "first":
+        return "Numerical gradient for function expected to be zero, since no output requires grad"
+    return f"{what} for output {output} with respect to input {position}, {subject.order} order"
 
 
 def describe(subject: Subject, found: Mismatch) -> str:
