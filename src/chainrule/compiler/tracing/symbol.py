@@ -407,6 +407,17 @@ class Symbol(ArrayProxy):
         held = product_left_to(self, sys._getframe(1))
         return np.array(self._elements(sys._getframe(1)), dtype) if held is None else held
 
+    @property
+    def is_unknown_mask(self) -> bool:
+        trace = TRACING.get()
+        return super().is_unknown_mask and trace is not None and trace.known(self) is None
+
+    def has_same_elements(self, other: ArrayProxy) -> bool:
+        trace = TRACING.get()
+        if trace is None or not isinstance(other, Symbol):
+            return False
+        return trace.elements.are_same(trace, self.value, other.value)
+
     # --- copies and views ---
 
     def copy(self, order: str = "C") -> Any:

@@ -43,6 +43,7 @@ from chainrule.compiler.tracing.symbol import (
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
+from chainrule.ops.selections import Selection
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
@@ -313,6 +314,8 @@ class Trace(Interceptor):
 
     def _finish(self, leaves: list[Any], tensors: list[Tensor | None]) -> None:
         for leaf in leaves:
+            if isinstance(leaf, Selection):
+                leaf.refuse()
             _ = leaf.value if isinstance(leaf, Symbol) else None
         given = {capture.value for capture in self.captures.values()}
         if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
