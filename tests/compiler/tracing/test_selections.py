@@ -18,7 +18,7 @@ BATCH[2] = -np.abs(BATCH[2])  # none selected
 def logarithms(x: Any) -> Any:
     y = x * 2.0
     m = y > 0
-    y[m] = xp.log(y[m]) * 3 + 1
+    y[m] = xp.log(y[m]) * x[0, 1] + 1
     return (y**2).sum()
 
 
@@ -86,6 +86,7 @@ REFUSED = {
     "array before it": lambda x: (x + x[x > 0]).sum(),
     "product": lambda x: x[x > 0] @ x[x > 0],
     "other mask": lambda x: (x[x > 0] + x[x > 1]).sum(),
+    "opposite mask": lambda x: (x[x > 0] + x[x < 0]).sum(),
     "mask of another shape": lambda x: x[x[:1] > 0].sum(),
     "changed mask": changed_mask,
     "reshaped": lambda x: x[x > 0].reshape(-1, 1).sum(),
