@@ -74,14 +74,14 @@ class KnownElements:
                 continue
             seen.add(pair)
             constants = [trace.constants.get(value) for value in pair]
-            makers = [self._makers.get(value) for value in pair]
+            first, second = [self._makers.get(value) for value in pair]
             if all(array is not None for array in constants):
-                if constant_key_of(constants[0]) != constant_key_of(constants[1]):
+                if _content(constants[0]) != _content(constants[1]):
                     return False
-            elif None in makers or _form(makers[0], pair[0]) != _form(makers[1], pair[1]):
+            elif first is None or second is None or _form(first, pair[0]) != _form(second, pair[1]):
                 return False
             else:
-                pending += zip(makers[0].inputs, makers[1].inputs, strict=True)
+                pending += zip(first.inputs, second.inputs, strict=True)
         return True
 
     def _evaluate(self, op: Op) -> bool:
@@ -100,7 +100,7 @@ class KnownElements:
         return True
 
 
-def constant_key_of(array: Any) -> Any:
+def _content(array: Any) -> Any:
     """Return what constant arrays of the same type and bits have in common."""
     return array.dtype, array.shape, array.tobytes()
 
