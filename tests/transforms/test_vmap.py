@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy as xp
 
 RNG = np.random.default_rng(8)
 A, B = RNG.standard_normal((4, 3, 2)), RNG.standard_normal((4, 2))
@@ -562,3 +563,56 @@ def test_one_matrix_times_columns_of_each_example(columns: int) -> None:
     np.testing.assert_allclose(found, matrix @ each, rtol=1e-12)
     one = cr.vmap(lambda b: cr.tensor(matrix) @ b)(cr.tensor(each[:1]))
     np.testing.assert_allclose(one.numpy(), matrix @ each[:1], rtol=1e-12)
+
+
+def _scaled(v: Any) -> Any:
+    d = v * 2.0
+    norm = xp.sqrt((d * d).sum(axis=1, keepdims=True))
+    d *= 3.0 / norm
+    return (d**3).sum()
+
+
+def _limited(v: Any) -> Any:
+    d = v * 2.0
+    s = xp.sin(d)
+    d = xp.multiply(d, s, out=d, where=s > 0.1)
+    return (d * s).sum()
+
+
+def _rows(v: Any) -> Any:
+    a = xp.ones((4, 2))  # shared by the examples, until it is written to
+    t = []
+    for i in range(4):
+        t.append(xp.sin(a).sum())
+        a[i] = v[i] * (a[i - 1] + 1)
+    return sum(t) * a.sum()
+
+
+def _view(v: Any) -> Any:
+    a = v * 2.0
+    row = a[0]
+    s = xp.sin(row)
+    row *= 3.0
+    return (s * row).sum() + (a**2).sum()
+
+
+def test_writes_over_what_a_gradient_needs() -> None:
+    """NumPy's arrays keep it, as one example does; a tensor's gradient is an error."""
+    batch = np.random.default_rng(0).normal(size=(3, 4, 2))
+    for f in (_scaled, _limited, _rows, _view):
+        each = np.stack([cr.grad(f)(x) for x in batch])
+        np.testing.assert_allclose(cr.vmap(cr.grad(f))(batch), each, rtol=1e-12)
+        nested = cr.vmap(cr.vmap(cr.grad(f)))(batch[None])
+        np.testing.assert_allclose(nested[0], each, rtol=1e-12)
+        total = cr.grad(lambda x, f=f: cr.vmap(f)(x).sum())(batch)
+        np.testing.assert_allclose(total, each, rtol=1e-12)
+
+    def stale(v: Any) -> Any:
+        d = v * 2.0
+        s = cr.sin(d)
+        d.mul_(3.0)
+        return (s + d).sum()
+
+    for function in (cr.grad(stale), cr.vmap(cr.grad(stale))):
+        with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
+            function(cr.tensor(batch))

@@ -51,6 +51,15 @@ class ArrayProxy:
     copy: Any
 
     @property
+    def is_unknown_mask(self) -> bool:
+        """Whether these are truth values of which can't be said how many are true."""
+        return bool(self.dtype.kind == "b" and self.ndim)
+
+    def has_same_elements(self, other: ArrayProxy) -> bool:
+        """Return whether the elements are certainly those of `other`."""
+        return self is other
+
+    @property
     def itemsize(self) -> int:
         return int(self.dtype.itemsize)
 

@@ -179,7 +179,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
             continue
         tensor = _operand(value, like)
         if tensor is NotImplemented:
-            mend = mend_of_operand(value)
+            mend = mend_of_operand(value) or getattr(value, "mend_as_operand", "")
             raise ArgumentTypeError(
                 f"{entered()}expected a Tensor, an array or a number, got {_type_name(value)}"
                 + (mend and f": {mend}")

@@ -75,6 +75,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=write_log.renew_locks)
 
 
+def _owner(array: Array) -> Array:
+    """Return what `storage_of` does, sooner for NumPy's arrays that are no views.
+
+    A wrapper of arrays, as of vmap, isn't the owner, whatever its `base`.
+    """
+    return array if array.__class__ is ndarray and array.base is None else storage_of(array)
+
+
 def record_write(
     array: Array, operation: str, frame: FrameType | None = None, part: Part | None = None
 ) -> None:
@@ -83,7 +91,7 @@ def record_write(
     Without `part`, all of the memory counts as written.
     """
     code, instruction = user_line(frame or sys._getframe(1))
-    owner = array if array.base is None else storage_of(array)
+    owner = _owner(array)
     key = id(owner)
     with write_log.lock:
         storage = write_log.storages.get(key)
@@ -101,7 +109,7 @@ def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | No
     storages = write_log.storages
     with write_log.lock:
         for array in arrays:
-            owner = array if array.base is None else storage_of(array)
+            owner = _owner(array)
             key = id(owner)
             storage = storages.get(key)
             if storage is None or storage.owner() is not owner:
@@ -141,7 +149,7 @@ def keep_saved(node: Any) -> None:
     for value, origin in zip(node.saved, node.plan.origins, strict=True):
         if origin is None or (not value.ndim and value.base is None):
             continue  # numbers are not written to, but replaced
-        owner = value if value.base is None else storage_of(value)
+        owner = _owner(value)
         key = id(owner)
         found = savers.get(key)
         if found is None or found.owner() is not owner:
@@ -222,8 +230,7 @@ def is_written_since(array: Array, stamp: int) -> bool:
     """Return whether the memory of `array` was written to after `stamp`."""
     if write_log.last <= stamp:
         return False
-    owner = array if array.__class__ is ndarray and array.base is None else storage_of(array)
-    storage = write_log.storages.get(id(owner))
+    storage = write_log.storages.get(id(_owner(array)))
     return storage is not None and storage.recent[-1][0] > stamp
 
 

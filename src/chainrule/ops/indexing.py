@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import Operand, constant, either, one_dim, tensor_of, watched
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
@@ -22,6 +23,7 @@ from chainrule.errors import (
 from chainrule.operation import operation
 from chainrule.ops.index_errors import translate_index_error
 from chainrule.ops.reshape import broadcast_to, reshape
+from chainrule.ops.selections import Selection
 from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import indexing, shaping
 
@@ -61,6 +63,8 @@ def get_item(x: Tensor, key: Any) -> Tensor:
                 return _getitem(x, key=key if EllipsisType in kinds else (*key, ...))
         key = as_key(key, x._array)
         if not is_basic_index(key):
+            if isinstance(key, ArrayProxy) and key.is_unknown_mask:
+                return Selection.of(x, key)  # type: ignore[return-value]
             return _index(x, key=key)
         key = key if key.__class__ is tuple else (key,)
         if all([part.__class__ is int for part in key]):
@@ -74,6 +78,8 @@ def get_item(x: Tensor, key: Any) -> Tensor:
 def set_at(x: Tensor, key: Any, value: Operand) -> None:
     """Write ``x[key] = value`` and record it."""
     if not isinstance(value, Tensor):
+        if isinstance(value, Selection):
+            return value.write_to(x, as_key(key, x._array))
         scalar = isinstance(value, bool | int | float | complex | np.generic)
         if isinstance(value, str | bytes | dict | type(None)):
             raise ArgumentTypeError(

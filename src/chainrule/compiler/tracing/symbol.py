@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -173,6 +174,16 @@ def outlived_error() -> CompileError:
         "an array of a compiled function outlived its compilation: it was kept in a list, a "
         "global or an attribute. Return it from the function instead"
     )
+
+
+def _reader(name: str) -> Any:
+    """Return a method of symbols that reads elements by NumPy's method of this name."""
+
+    def read(symbol: Symbol, *args: Any) -> Any:
+        return getattr(symbol._elements(sys._getframe(1)), name)(*args)
+
+    read.__name__ = name
+    return read
 
 
 class Symbol(ArrayProxy):
@@ -358,13 +369,18 @@ class Symbol(ArrayProxy):
     def __repr__(self) -> str:
         return f"<unknown array in a compiled function: {self._value.type_text}>"
 
-    # --- reads of elements, which have no values ---
+    # --- reads of elements, which have no values unless they depend on constants alone ---
 
-    def _unknown(self, *_: Any, **__: Any) -> NoReturn:
-        if TRACING.get() is None:
+    def _elements(self, frame: FrameType) -> Any:
+        """Return the array, if its elements are known; else raise, naming what `frame` does."""
+        trace = TRACING.get()
+        if trace is None:
             raise outlived_error()
-        where, mend = asked_for_value(sys._getframe(1))
-        if not mend and sys._getframe(1).f_code.co_name == "__index__":
+        known = trace.known(self)
+        if known is not None:
+            return known
+        where, mend = asked_for_value(frame)
+        if not mend and frame.f_code.co_name == "__index__":
             mend = (
                 "Pass a size, an index or a number of rounds as a Python int, such as n.item(), "
                 "for which the function is compiled (a static argument), or loop with cr.scan() "
@@ -381,14 +397,26 @@ class Symbol(ArrayProxy):
         )
 
     def __format__(self, form: str) -> str:
-        return str(self._unknown()) if form else repr(self)
+        return format(self._elements(sys._getframe(1)), form) if form else repr(self)
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
-    item = tolist = tobytes = _unknown
+    __bool__, __int__, __float__ = _reader("__bool__"), _reader("__int__"), _reader("__float__")
+    __complex__, __index__ = _reader("__complex__"), _reader("__index__")
+    item, tolist, tobytes = _reader("item"), _reader("tolist"), _reader("tobytes")
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         held = product_left_to(self, sys._getframe(1))
-        return self._unknown() if held is None else held
+        return np.array(self._elements(sys._getframe(1)), dtype) if held is None else held
+
+    @property
+    def is_unknown_mask(self) -> bool:
+        trace = TRACING.get()
+        return super().is_unknown_mask and trace is not None and trace.known(self) is None
+
+    def has_same_elements(self, other: ArrayProxy) -> bool:
+        trace = TRACING.get()
+        if trace is None or not isinstance(other, Symbol):
+            return False
+        return trace.elements.are_same(trace, self.value, other.value)
 
     # --- copies and views ---
 

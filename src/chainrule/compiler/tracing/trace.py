@@ -29,6 +29,7 @@ from chainrule.compiler.ir.program import ATOMS, Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.found import Found
+from chainrule.compiler.tracing.known_elements import KnownElements, checked
 from chainrule.compiler.tracing.names import UserLines, argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator
 from chainrule.compiler.tracing.size_reads import check_limit, plain
@@ -42,6 +43,7 @@ from chainrule.compiler.tracing.symbol import (
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
+from chainrule.ops.selections import Selection
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
@@ -134,7 +136,8 @@ class Trace(Interceptor):
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays that are inputs
         self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
-        self.masks: list[tuple[Any, Any]] = []  # masks that were read, and their content
+        self.masks: list[tuple[Any, Any]] = []  # arrays that were read, and their content
+        self.elements = KnownElements()
         self.memory_uses: set[str] = set()  # see `order_matters`
         self.lines = UserLines()
         self.errors: list[CompileError] = []  # also those that the function caught
@@ -311,6 +314,8 @@ class Trace(Interceptor):
 
     def _finish(self, leaves: list[Any], tensors: list[Tensor | None]) -> None:
         for leaf in leaves:
+            if isinstance(leaf, Selection):
+                leaf.refuse()
             _ = leaf.value if isinstance(leaf, Symbol) else None
         given = {capture.value for capture in self.captures.values()}
         if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
@@ -350,13 +355,8 @@ class Trace(Interceptor):
     def known(self, array: Any) -> Any:
         """Return the array of a symbol with known elements, else None; guards check the content."""
         if isinstance(array, Symbol):
-            outer = next((a for a, _, v in self.arrays if v is array.value), None)
-            if outer is None:
-                return self.constants.get(array.value)
-            array = outer if id(storage_of(outer)) in self.external else None
-        if array is not None and id(storage_of(array)) in self.external:
-            self.masks.append((array, array.copy()))
-        return array
+            return self.elements.of(self, array.value)
+        return checked(self, array)
 
     # --- ops ---
 

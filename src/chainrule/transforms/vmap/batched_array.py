@@ -153,6 +153,18 @@ class BatchedArray(ArrayProxy):
         return self.data.shape[0] == 1 and is_known(self.data)
 
     @property
+    def is_unknown_mask(self) -> bool:
+        return super().is_unknown_mask and not self.known
+
+    def has_same_elements(self, other: ArrayProxy) -> bool:
+        if not isinstance(other, BatchedArray) or self.level is not other.level:
+            return False
+        mine, others = self.data, other.data
+        if isinstance(mine, ArrayProxy):
+            return mine.has_same_elements(others)
+        return isinstance(others, np.ndarray) and np.array_equal(mine, others)
+
+    @property
     def whole(self) -> Array:
         """The elements of all examples, batch axis first."""
         return whole(self.data)

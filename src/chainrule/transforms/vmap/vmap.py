@@ -22,6 +22,7 @@ from chainrule.errors import (
 )
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
+from chainrule.ops.selections import Selection
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import check_callable, title_of, with_recording
 from chainrule.transforms.kinds import common_kind, in_kind
@@ -312,6 +313,8 @@ def _check_dims(dims: Any) -> Any:
 
 
 def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
+    if isinstance(leaf, Selection):
+        leaf.refuse()
     try:
         return tensor_of(leaf)
     except TypeError:

@@ -1,0 +1,134 @@
+"""Elements that are known while a function is traced: those that depend on constants alone.
+
+A program whose constants are made by NumPy's functions, such as ``h = np.diff(grid)``, may decide
+by them: ``if np.any(h < 0)``. The ops that made them are evaluated when something asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.backend import storage_of
+from chainrule.compiler.ir.abstract_eval import DRAW, hashable, resolve
+from chainrule.compiler.ir.constants import constant_key
+from chainrule.compiler.ir.program import Op, Value
+
+if TYPE_CHECKING:
+    from chainrule.compiler.tracing.trace import Trace
+
+
+class KnownElements:
+    """The elements of the values of one trace, evaluated as far as they are asked for."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[Value, Any] = {}
+        self._makers: dict[Value, Op] = {}
+        self._knowable: set[Value] = set()  # results that depend on constants alone
+        self._read = 0  # number of ops that were looked at
+
+    def of(self, trace: Trace, wanted: Value) -> Any:
+        """Return the array of a value, not to be written to, or None if it isn't known.
+
+        Guards check the content of the arrays outside that it depends on.
+        """
+        self._read_ops(trace)
+        if wanted not in self._knowable:
+            array = _source(trace, wanted)
+            return None if array is None else checked(trace, array)
+        pending = [wanted]
+        while pending:
+            value = pending[-1]
+            if value in self._arrays:
+                pending.pop()
+            elif value not in self._knowable:
+                self._arrays[value] = checked(trace, _source(trace, value))
+            else:
+                op = self._makers[value]
+                missing = [v for v in op.inputs if v not in self._arrays]
+                pending += missing
+                if not missing and not self._evaluate(op):
+                    return None
+        return self._arrays[wanted]
+
+    def _read_ops(self, trace: Trace) -> None:
+        """Look at the ops that are new."""
+        for op in trace.ops[self._read :]:
+            self._makers.update(dict.fromkeys(op.outs, op))
+            inputs = () if op.regions or op.function == DRAW else op.inputs
+            if inputs and all(
+                v in self._knowable or (v not in self._makers and _source(trace, v) is not None)
+                for v in inputs
+            ):
+                self._knowable.update(op.outs)
+        self._read = len(trace.ops)
+
+    def are_same(self, trace: Trace, a: Value, b: Value) -> bool:
+        """Return whether equal ops of the same values have made both."""
+        self._read_ops(trace)
+        pending, seen = [(a, b)], set()
+        while pending:
+            pair = pending.pop()
+            if pair[0] is pair[1] or pair in seen:
+                continue
+            seen.add(pair)
+            constants = [trace.constants.get(value) for value in pair]
+            first, second = [self._makers.get(value) for value in pair]
+            if all(array is not None for array in constants):
+                if _content(constants[0]) != _content(constants[1]):
+                    return False
+            elif first is None or second is None or _form(first, pair[0]) != _form(second, pair[1]):
+                return False
+            else:
+                pending += zip(first.inputs, second.inputs, strict=True)
+        return True
+
+    def _evaluate(self, op: Op) -> bool:
+        """Evaluate an op on known arrays; return whether it has results of the types it should."""
+        known = op.substitute(self._arrays.__getitem__)
+        try:
+            with np.errstate(all="ignore"):
+                found = resolve(op.function)(*known.args, **known.kwargs)
+        except Exception:  # which the call raises, with the line
+            return False
+        results = found if isinstance(found, tuple | list) else [found]
+        for value, result in zip(op.outs, map(np.array, results), strict=True):
+            if result.shape != value.shape or result.dtype != value.dtype:
+                return False
+            self._arrays[value] = result
+        return True
+
+
+def _content(array: Any) -> Any:
+    """Return what constant arrays of the same type and bits have in common."""
+    return array.dtype, array.shape, array.tobytes()
+
+
+def _form(op: Op, out: Value) -> Any:
+    """Return what ops have in common that compute the same of their inputs; unique if impure."""
+    if op.regions or op.function == DRAW:
+        return object()
+    args = [hashable(part, _leaf_form) for part in (op.args, op.kwargs)]
+    return op.function, *args, op.outs.index(out)
+
+
+def _leaf_form(leaf: Any) -> Any:
+    return Value if isinstance(leaf, Value) else constant_key(leaf)
+
+
+def _source(trace: Trace, value: Value) -> Any:
+    """Return the array of a constant, or of an array outside whose content guards can check."""
+    array = trace.constants.get(value)
+    if array is None:
+        array = next((array for array, _, v in trace.arrays if v is value), None)
+        if array is not None and id(storage_of(array)) not in trace.external:
+            return None
+    return array
+
+
+def checked(trace: Trace, array: Any) -> Any:
+    """Return an array whose elements are read; guards check those of one outside."""
+    if id(storage_of(array)) in trace.external:
+        trace.masks.append((array, array.copy()))
+    return array

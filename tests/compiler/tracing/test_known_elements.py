@@ -1,0 +1,59 @@
+"""Reads of elements that depend on constants alone: known, and checked at each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+import chainrule.numpy as xp
+
+GRID = np.array([1.0, 2.0, 3.0])
+SETTINGS: dict[str, Any] = {"steps": [1.0, 2.0], "factor": 1.0}
+
+
+def by_grid(y: Any) -> Any:
+    return y.sum() if xp.any(xp.diff(GRID) < 0) else (y * 2).sum()
+
+
+def by_list(y: Any) -> Any:
+    return y.sum() * float(xp.array(SETTINGS["steps"]).sum())
+
+
+def by_number(y: Any) -> Any:
+    h = xp.zeros(3)
+    h[1] = SETTINGS["factor"]
+    return y.sum() if h[1] > 0 else (y * 2).sum()
+
+
+def by_mask(y: Any) -> Any:
+    return y[np.asarray(xp.sin(GRID[:2]) > 0.5)].sum()
+
+
+def test_branches_by_constants_follow_them() -> None:
+    y = np.array([1.0, 2.0])
+    for f in (by_grid, by_list, by_number, by_mask):
+        compiled = cr.compile(cr.value_and_grad(f), backend="numpy")
+        for grid, steps, factor in (
+            ([1.0, 2.0, 3.0], [1.0, 2.0], 1.0),
+            ([1.0, 0.1, 3.0], [1.0, 3.0], -1.0),
+            ([0.2, 1.0, 3.0], [4.0], 2.0),
+        ):
+            GRID[:] = grid
+            SETTINGS.update(steps=steps, factor=factor)
+            for found, wanted in zip(compiled(y), cr.value_and_grad(f)(y), strict=True):
+                np.testing.assert_array_equal(found, wanted, err_msg=f.__name__)
+
+
+def test_arguments_parameters_and_random_numbers_are_not_known() -> None:
+    weight = cr.tensor([1.0, -1.0])
+    for f in (
+        lambda y: y.sum() if xp.any(xp.diff(y) < 0) else y,
+        lambda y: y.sum() if (weight * 2).sum() > 0 else y,
+        lambda y: y.sum() if (xp.zeros(2) + y)[0] > 0 else y,
+        lambda y: y.sum() if cr.rand(2).sum() > 0 else y,
+    ):
+        with pytest.raises(cr.CompileError, match="a value was asked for"):
+            cr.compile(f, backend="numpy")(np.array([1.0, 2.0]))
