@@ -551,11 +551,20 @@ def test_errors_of_numpy_are_those_of_eager_mode(name: str) -> None:
 
 def test_errors_of_the_user_are_the_users() -> None:
     class Settings:
+        is_wrong = True
+
         @property
         def rate(self) -> float:
-            raise ValueError("no rate")
+            if self.is_wrong:
+                raise ValueError("no rate")
+            return 2.0
 
     settings = Settings()
-    with pytest.raises(ValueError, match=r"^no rate$") as raised:
-        cr.compile(lambda x: x * settings.rate)(leaf(1.0))
-    assert raised.type is ValueError
+    scaled = cr.compile(lambda x: x * settings.rate)
+    for _ in range(2):  # in the trace, and then in the guards of a program
+        settings.is_wrong = True
+        with pytest.raises(ValueError, match=r"^no rate$") as raised:
+            scaled(leaf(1.0))
+        assert raised.type is ValueError
+        settings.is_wrong = False
+        assert scaled(leaf(1.0)).item() == 2

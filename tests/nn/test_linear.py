@@ -95,3 +95,18 @@ def test_biases_are_added_in_the_memory_of_products_alone() -> None:
             for one, other in zip(*found, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-9, err_msg=name)
         assert [x.tolist() for x in inputs] == before
+
+
+def test_biases_that_do_not_fit_the_memory_of_the_product() -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in ((1, 3), (9000, 3)))
+    wide = rng.standard_normal((2, 1, 9000))
+    for bias in (rng.standard_normal((2, 9000), np.float32), wide.astype(np.float32), wide):
+        wanted = (x @ w.T) + bias
+        tensors = [cr.tensor(part, requires_grad=True) for part in (x, w, bias)]
+        found = cr.nn.functional.linear(*tensors)
+        assert found.shape == wanted.shape
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found.detach(), wanted, rtol=1e-4, atol=1e-5)
+        grads = cr.autograd_grad(found.sum(), tensors)
+        assert [g.shape for g in grads] == [t.shape for t in tensors]

@@ -510,6 +510,8 @@ def test_fused_recurrences_have_all_derivatives(kind: str) -> None:
     mapped = cr.vmap(lambda x: layer(x)[0])(batch)
     expected = cr.stack([layer(x)[0] for x in batch])
     np.testing.assert_allclose(mapped.detach().numpy(), expected.detach().numpy(), rtol=1e-10)
+    layer(cr.ones(3, 0, 2, dtype=cr.float64))[0].sum().backward()
+    assert not layer.weight_hh_l0.grad.any()  # of no examples
     layer.requires_grad_(False)
     points[0].grad = None
     layer(points[0])[0].sum().backward()

@@ -403,6 +403,36 @@ def test_arrays_out_of_order_are_seen_while_a_function_is_compiled() -> None:
             cr.compile(call)(cr.tensor(Y))
 
 
+def test_a_point_that_is_nan_gives_no_gradient_to_others() -> None:
+    s, inside = cr.scipy.interpolate, X[0] + 0.4
+    for periodic in (
+        lambda x, q: s.CubicSpline(x, Y, extrapolate="periodic")(q),
+        lambda x, q: s.BSpline(x, Y, 2, "periodic")(q),
+    ):
+        found = []
+        for q in (np.array([inside, X[-1] + 1]), np.array([inside, X[-1] + 1, np.nan, np.inf])):
+            x = cr.tensor(X, requires_grad=True)
+            values = periodic(x, q)
+            assert values[2:].isnan().all()
+            found.append(cr.autograd_grad(values[:2].sum(), x)[0].numpy())
+        assert np.isfinite(found[0]).all()
+        np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("transform", [cr.compile, cr.vmap])
+def test_interpolants_of_arrays_are_used_in_a_transform_first(transform: Any) -> None:
+    s, q = cr.scipy.interpolate, cr.tensor(AT)
+    makers = [lambda: s.RBFInterpolator(PLACES, HEIGHTS)]
+    for method in ("linear", "cubic", "nearest"):
+        makers.append(lambda m=method: s.RegularGridInterpolator(GRID, TABLE, m))
+    for make in makers:
+        used, wanted = make(), make()(q)
+        shape = (3, 1, 2) if transform is cr.vmap else (3, 2)
+        found = transform(lambda q, used=used: used(q))(q.reshape(shape))
+        np.testing.assert_allclose(found.numpy().reshape(3), wanted, 1e-9)
+        np.testing.assert_allclose(used(q), wanted, 1e-9)  # it kept nothing of the transform
+
+
 def test_neighbors() -> None:
     settings = {"neighbors": 5, "smoothing": 0.1}
     weights = RNG.normal(size=3)

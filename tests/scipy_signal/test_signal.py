@@ -190,8 +190,19 @@ def test_filters_of_all_lengths(n: int) -> None:
 def test_a_missing_sample_reaches_those_after_it() -> None:
     x = np.cos(np.arange(9.0))
     x[4] = np.nan
-    found = cr.scipy.signal.lfilter(B, A, cr.tensor(x)).numpy()
-    np.testing.assert_allclose(found, scipy_signal.lfilter(B, A, x), 1e-12)
+    for n in range(1, 10):  # of signals that are shorter than the filter, too
+        signal = cr.tensor(x[:n], requires_grad=True)
+        found = cr.scipy.signal.lfilter(B, A, signal).detach().numpy()
+        np.testing.assert_allclose(found, scipy_signal.lfilter(B, A, x[:n]), 1e-12)
+
+
+def test_padding_by_the_taps_of_sections() -> None:
+    x = RNG.normal(size=30)
+    for column in (2, 5):
+        sos = np.tile([1.0, 0.5, 0.3, 1.0, 0.1, 0.2], (2, 1))
+        sos[0, column] = 0
+        found = cr.scipy.signal.sosfiltfilt(sos, cr.tensor(x, requires_grad=True))
+        np.testing.assert_allclose(found.detach(), scipy_signal.sosfiltfilt(sos, x), 1e-9, 1e-12)
 
 
 def test_narrow_filters_are_as_exact_as_scipys() -> None:

@@ -542,6 +542,70 @@ def test_s58_a_tensor_that_forward_computed_and_set_on_ctx_is_no_constant():
         first.sum().backward()
 
 
+def keep(ctx, name, value):
+    setattr(ctx, name, value)
+
+
+@pytest.mark.parametrize(
+    ("set_on", "read"),
+    [
+        (lambda ctx, x, s: keep(ctx, "kept", s), lambda ctx: ctx.kept),
+        (lambda ctx, x, s: keep(ctx, "kept", s.reshape(1, 2)), lambda ctx: ctx.kept[0]),
+        (lambda ctx, x, s: keep(ctx, "kept", [x, s]), lambda ctx: ctx.kept[1]),
+        (lambda ctx, x, s: keep(ctx, "kept", {"s": (1, s)}), lambda ctx: ctx.kept["s"][1]),
+        (lambda ctx, x, s: ctx.__dict__.update(kept=s), lambda ctx: ctx.kept),
+    ],
+    ids=["by-a-function", "a-view", "in-a-list", "in-a-dict", "in-__dict__"],
+)
+def test_s58_wherever_on_ctx_it_is(set_on, read):
+    def cube_of(backward):
+        def forward(ctx, x):
+            set_on(ctx, x, x * x)
+            ctx.save_for_backward(x)
+            return x**3
+
+        return cr.autograd_function(forward, backward, name="cube")
+
+    x = leaf([1.0, 2.0], dtype=cr.float64)
+    unknown = cube_of(lambda ctx, g: 3 * g * read(ctx))
+    assert cr.gradcheck(unknown, x)
+    (first,) = cr.autograd_grad((unknown(x) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(cr.AutogradError, match=r"cube uses ctx\.kept, .*lack a term"):
+        first.sum().backward()
+    assert cr.gradgradcheck(cube_of(lambda ctx, g: 3 * g * ctx.saved_tensors[0] ** 2), x)
+
+
+def test_s58_what_setup_context_computed_is_no_constant_either():
+    class Square(cr.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.slope = 2 * inputs[0]
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.slope
+
+    x = leaf([1.0, 2.0], dtype=cr.float64)
+    (first,) = cr.autograd_grad((Square.apply(x) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(cr.AutogradError, match=r"Square uses ctx\.slope"):
+        first.sum().backward()
+
+
+def test_s58_saved_containers_of_tensors_are_refused():
+    def forward(ctx, x):
+        ctx.save_for_backward(x, {"parts": [x * x]})
+        return x**3
+
+    f = cr.autograd_function(forward, lambda ctx, g: g, name="f")
+    with pytest.raises(cr.ArgumentTypeError, match=r"fBackward got a dict.*\(\*tensors\)"):
+        f(leaf([1.0]))
+    f(cr.tensor([1.0]))  # nothing is recorded
+
+
 def test_s58_arguments_outputs_and_masks_on_ctx_are_differentiated():
     scale = cr.tensor([3.0], dtype=cr.float64)
 

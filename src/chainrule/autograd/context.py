@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from chainrule import pytree
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -161,7 +162,7 @@ class Context:
     _node: Any  # a weak reference, if tensors are saved: then `_saved` is sealed
     _marks: tuple[tuple[Any, ...], tuple[Any, ...]]  # dirty and constant tensors, by forward
     _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
-    _computed: tuple[str, ...] = ()  # attributes that are tensors neither input nor output, too
+    _computed: tuple[Tensor, ...] = ()  # on `ctx`, and neither input nor output; there, too
 
     if TYPE_CHECKING:  # a class that has it reads all of its attributes more slowly
 
@@ -202,7 +203,7 @@ class Context:
             saved = {**dict(enumerate(values)), **by_name} if values else by_name
         self._saved = saved
         for value in saved.values() if by_name else saved:
-            if value.__class__ is Tensor or isinstance(value, Tensor):
+            if value.__class__ is Tensor or isinstance(value, _SEALED):
                 self._node = UNSEALED
                 break
 
@@ -294,6 +295,7 @@ def seal_saved(
     sealed: list[tuple[Any, Any, str | None]] = []
     for value in saved.values() if saved.__class__ is dict else saved:
         if value.__class__ is not Tensor and not isinstance(value, Tensor):
+            _check_container(node, value)
             sealed.append((value, None, _OTHER))
             continue
         array, origin, kind = value._array, None, None
@@ -311,7 +313,16 @@ def seal_saved(
     ctx._node = _REFERENCE(node)
 
 
+def _check_container(node: FunctionNode, value: Any) -> None:
+    if any(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(value)):
+        raise ArgumentTypeError(
+            f"save_for_backward can only save tensors that it gets as arguments, but {node.name} "
+            f"got a {type(value).__name__} that contains some: write save_for_backward(*tensors)"
+        )
+
+
 _REFERENCE = weakref.ref
+_SEALED = (Tensor, list, tuple, dict)
 
 
 def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
@@ -337,11 +348,16 @@ def with_unknown_derivatives(ctx: Context, node: FunctionNode) -> Context:
     """Return a `ctx` for a recorded pass, whose computed tensors raise when differentiated."""
     view = for_edges(ctx, ctx._edges)
     view.__dict__ = dict(ctx.__dict__)
-    for name in ctx._computed:
-        value = view.__dict__.get(name)
-        if isinstance(value, Tensor):
-            reason = _unknown_derivative_text(node, f"ctx.{name}, a tensor", name)
-            view.__dict__[name] = make(value._array, ErrorNode(reason, node.edges))
+    for name, attribute in ctx.__dict__.items():
+        reason = _unknown_derivative_text(node, f"ctx.{name}, a tensor", name)
+
+        def unknown(value: Any, reason: str = reason) -> Any:
+            if not isinstance(value, Tensor) or not _contains(ctx._computed, value):
+                return value
+            return make(value._array, ErrorNode(reason, node.edges))
+
+        if name != "_computed":
+            view.__dict__[name] = pytree.changed_leaves(attribute, unknown)
     return view
 
 

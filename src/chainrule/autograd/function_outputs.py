@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule import pytree
 from chainrule.autograd.context import UNMARKED, UNSEALED, Context, seal_saved
 from chainrule.autograd.function_help import warn_of_lost_outputs
 from chainrule.autograd.function_node import FunctionNode
@@ -216,22 +217,23 @@ def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> No
 
 
 def note_computed(ctx: Context, values: Sequence[Any], output: Any) -> None:
-    """Note which attributes of `ctx` are tensors that forward has computed on the way.
+    """Note which tensors forward has computed on the way and set on `ctx`, in containers, too.
 
     They are neither inputs nor outputs, so how they depend on the inputs is unknown.
     """
     outputs = output if isinstance(output, _SEVERAL) else (output,)
-    names = [
-        name
-        for name, value in vars(ctx).items()
+    computed = [
+        value
+        for attribute in vars(ctx).values()
+        for _, value in pytree.leaves(attribute)
         if isinstance(value, Tensor)
-        and value._node is None is value._view
         and value._array.dtype.kind in "fc"
         and not contains(values, value)
         and not contains(outputs, value)
+        and current_node(value) is None
     ]
-    if names:
-        ctx._computed = tuple(names)
+    if computed:
+        ctx._computed = tuple(computed)
 
 
 def check_unmarked(ctx: Context, values: Sequence[Any], since: int, name: str) -> None:

@@ -228,7 +228,7 @@ def source_of(
 
     It defines `$made`, which returns the call, and the function from the result of backward to the
     cotangent of each argument, checked. `own` is the prefix of generated names, and `keeps` tells
-    that forward sets attributes of `ctx`.
+    that attributes of `ctx` may be set.
     """
     names = [p.name for p in parameters]
     if names and not any(p.kind in _VARIADIC for p in parameters):
@@ -354,7 +354,7 @@ def make_call(
     title = function.name if usable else "function"
     names = [p.name for p in parameters]
     own = "_" * (1 + max(len(name) - len(name.lstrip("_")) for name in (title, *names)))
-    source = source_of(title, parameters, own, _sets_attributes(function.forward))
+    source = source_of(title, parameters, own, _may_set_attributes(function.forward))
     filename = f"<binder of {function.name}>"
     scope: dict[str, Any] = {}
     exec(_compiled(source, filename), _globals_of(own), scope)
@@ -369,12 +369,26 @@ def make_call(
     return made
 
 
-def _sets_attributes(forward: Callable[..., Any]) -> bool:
-    """Tell whether the code of a function sets attributes, as ``ctx.mask = mask`` does."""
+def _may_set_attributes(forward: Callable[..., Any]) -> bool:
+    """Tell whether attributes of `ctx` may be set, as by ``ctx.mask = mask`` or ``keep(ctx, x)``.
+
+    They aren't where the code reads `ctx` for nothing but its own methods.
+    """
     code = getattr(forward, "__code__", None)
-    return code is not None and any(
-        instruction.opname == "STORE_ATTR" for instruction in dis.get_instructions(code)
-    )
+    if code is None or not code.co_varnames:
+        return True
+    ctx, following = code.co_varnames[0], [*dis.get_instructions(code)]
+    for instruction, after in zip(following, [*following[1:], None], strict=True):
+        read = instruction.argval == ctx or (
+            isinstance(instruction.argval, tuple) and ctx in instruction.argval
+        )
+        if read and not (after and after.opname in _READS and after.argval in _OF_CONTEXT):
+            return True
+    return False
+
+
+_READS = ("LOAD_ATTR", "LOAD_METHOD")
+_OF_CONTEXT = frozenset(name for name in dir(Context) if not name.startswith("_"))
 
 
 @functools.cache

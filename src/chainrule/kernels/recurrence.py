@@ -176,4 +176,4 @@ def gru_vjp(weight: Array, kept: Any, d_out: Array, d_h: Array) -> Any:
 def _sums(grads: Array, hs: Array) -> tuple[Array, Array]:
     """Return the gradients of the weight and the bias."""
     rows = grads.reshape(-1, grads.shape[-1])
-    return rows.T @ hs[:-1].reshape(len(rows), -1), rows.sum(0)
+    return rows.T @ hs[:-1].reshape(len(rows), hs.shape[-1]), rows.sum(0)

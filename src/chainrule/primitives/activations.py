@@ -146,7 +146,7 @@ def _mish_partial(xp: Any, x: Array) -> Array:
     inverse = 1 / (n + 2)
     # Above the limit e is too small: it must not be multiplied by a large x.
     small = xp.minimum(x, _limit(x, 5.0, 30.0))
-    return n * inverse + 4 * small * (e * inverse * ((e + 1) * inverse))
+    return n * inverse + small * (4 * (e * inverse) * ((e + 1) * inverse))
 
 
 mish = elementwise("mish", _mish_partial, forward=_mish)
@@ -198,7 +198,8 @@ def _gelu_tanh(xp: Any, x: Array) -> Array:
 
 
 def _gelu_tanh_partial(xp: Any, x: Array) -> Array:
-    squared = xp.minimum(x * x, 400.0)  # from |x| = 20 on tanh is 1; avoids overflow
+    x = xp.minimum(xp.maximum(x, -20.0), 20.0)  # tanh is ±1 beyond; avoids overflow
+    squared = x * x
     t = xp.tanh(x * (squared * (_SLOPE * _CUBIC) + _SLOPE))
     inner = x * (squared * (1.5 * _SLOPE * _CUBIC) + 0.5 * _SLOPE)
     return t * 0.5 + 0.5 + (1 - t * t) * inner

@@ -66,6 +66,26 @@ def test_what_is_cut_out_of_long_ones_is_found() -> None:
             assert set(repetitions(items, least)) == found_by_trying(items, least), seed
 
 
+def long_loops(rng: random.Random) -> list[int]:
+    """Return loops that are long, whose bodies contain short ones, and end anywhere."""
+    items: list[int] = []
+    for _ in range(rng.randint(1, 3)):
+        items += [rng.randrange(3) for _ in range(rng.randint(0, 5))]
+        word = [rng.randrange(3) for _ in range(rng.randint(1, 3))]
+        body: list[int] = []
+        for _ in range(rng.randint(1, 3)):
+            body += [rng.randrange(3) for _ in range(rng.randint(0, 3))] + word * rng.randint(1, 8)
+        items += body * rng.randint(1, 59) + body[: rng.randint(0, len(body))]
+    return items
+
+
+@pytest.mark.parametrize("seed", [28, 31, 67, 160])
+def test_short_repetitions_at_the_ends_of_long_ones(seed: int) -> None:
+    items = long_loops(random.Random(seed))
+    for least in (4, 8):
+        assert set(repetitions(items, least)) == found_by_trying(items, least)
+
+
 # --- roles of operands ----------------------------------------------------------------------------
 
 

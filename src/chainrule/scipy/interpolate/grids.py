@@ -328,7 +328,8 @@ def _at_points(
         found = _monotone(grid, values, q)
     else:
         orders = (0,) * len(grid) if nu is None else nu
-        found = _sum_of_products(made[0], made[1], _DEGREES[method], q, orders)
+        knots, (c,) = coordinates_and_values("RegularGridInterpolator", [*made[0]], [made[1]])
+        found = _sum_of_products(knots, c, _DEGREES[method], q, orders)
     if not bounded and fill is not None:
         inside = ops.all(ops.stack(insides), dim=0)
         if may_hold(ops.logical_not(inside)):
@@ -425,8 +426,7 @@ class RegularGridInterpolator(Interpolant):
             return None
         if method in self._made:
             return self._made[method]
-        arguments = (self.grid, self.values, _DEGREES[method])
-        made = call_ours(_tensor_product, arguments, {})
+        made = self._of_data(_tensor_product, self.grid, self.values, _DEGREES[method])
         if method == self.method or not self._has_tensors():
             self._made[method] = made
         return made

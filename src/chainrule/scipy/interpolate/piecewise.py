@@ -7,6 +7,7 @@ derivative; the value there has those of a polynomial in the distance from the i
 from __future__ import annotations
 
 import abc
+import contextvars
 import functools
 import math
 from collections.abc import Callable
@@ -66,6 +67,9 @@ def column(x: Tensor, like: Tensor) -> Tensor:
 def wrapped(q: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     """Return points of the period from `start` to `end`, and the periods that they are away."""
     turns = ops.floor((q - start) / (end - start)).detach()
+    known = ops.isfinite(turns)
+    if may_hold(ops.logical_not(known)):  # 0 · NaN would reach the gradients of the ends
+        q, turns = ops.where(known, q, math.nan), ops.where(known, turns, 0)
     return q - turns * (end - start), turns
 
 
@@ -100,6 +104,12 @@ class Interpolant(abc.ABC):
     def _has_tensors(self, *values: Any) -> bool:
         """Whether these values or the data are tensors, so that a call is recorded."""
         return has_tensors(*self.data(), *values)
+
+    def _of_data(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what depends on the data alone, and is kept: in no trace, if they are arrays."""
+        if self._has_tensors():
+            return call_ours(function, arguments, {})
+        return contextvars.Context().run(call_ours, function, arguments, {})
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of SciPy's object."""

@@ -244,9 +244,9 @@ class RBFInterpolator(Interpolant):
     def _solve(self) -> None:
         """Find the coefficients, which all points share unless they have neighbors."""
         if self.neighbors is None:
-            self._coefficients = call_ours(_solved, (*self.data(), *self._settings), {})
+            self._coefficients = self._of_data(_solved, *self.data(), *self._settings)
         else:
-            call_ours(_checked, self.data(), {})
+            self._of_data(_checked, *self.data())
 
     def data(self) -> tuple[Any, ...]:
         """Return points, values and parameters."""
