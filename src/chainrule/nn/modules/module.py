@@ -275,9 +275,7 @@ class Module(Stateful, HookDictionaries):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield the parameters with their dotted names: a shared one once, unless asked for."""
-        return self._named_members(
-            lambda module: module._of(PARAMETER), prefix, recurse, remove_duplicate
-        )
+        return self._named_members(lambda m: m._of(PARAMETER), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield the parameters, for an optimiser.
@@ -295,9 +293,7 @@ class Module(Stateful, HookDictionaries):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the buffers with their dotted names."""
-        return self._named_members(
-            lambda module: module._of(*BUFFERS), prefix, recurse, remove_duplicate
-        )
+        return self._named_members(lambda m: m._of(*BUFFERS), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers."""
