@@ -173,3 +173,26 @@ X, W = cr.ones(1, 2, 5, 5), cr.ones(3, 2, 3, 3)
 def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         call()
+
+
+def test_groups_of_few_channels_are_convolutions_of_their_own() -> None:
+    """Depthwise, by strides and with more images than are computed at a time."""
+    rng = np.random.default_rng(0)
+    for channels, groups, outputs, how in [
+        (70, 70, 70, {"padding": 1}),
+        (70, 70, 140, {"stride": 2}),
+        (6, 3, 6, {"dilation": 2, "padding": 2}),
+        (8, 2, 2, {"padding": (0, 2), "stride": (1, 2)}),
+    ]:
+        x = cr.tensor(rng.standard_normal((3, channels, 14, 13)))
+        shape = (outputs, channels // groups, 3, 3)
+        w = cr.tensor(rng.standard_normal(shape), requires_grad=True)
+        single = w.detach().clone().requires_grad_()
+        out = F.conv2d(x, w, groups=groups, **how)
+        pairs = zip(x.chunk(groups, 1), single.chunk(groups), strict=True)
+        expected = cr.cat([F.conv2d(part, kernel, **how) for part, kernel in pairs], 1)
+        cr.testing.assert_close(out, expected)
+        factors = cr.tensor(rng.standard_normal(out.shape))
+        (out * factors).sum().backward()
+        (expected * factors).sum().backward()
+        cr.testing.assert_close(w.grad, single.grad)

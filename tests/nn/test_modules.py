@@ -102,6 +102,38 @@ def test_walks_give_dotted_names_in_the_order_of_registration() -> None:
     assert "hidden" in net._modules
 
 
+def test_what_code_takes_from_inside_of_modules() -> None:
+    """Flows go through the layers in reverse, meta-learners and DLA ask for members by name."""
+    libraries: list[Any] = [cr]
+    with contextlib.suppress(ImportError):
+        libraries.append(import_module("torch"))
+    found = []
+    for lib in libraries:
+        net = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.Tanh(), lib.nn.Linear(3, 1))
+        net.again = net[0]
+        members = net._named_members(lambda module: module._parameters.items(), prefix="net")
+        shared = net._named_members(lambda m: m._modules.items(), remove_duplicate=False)
+        found.append(
+            [
+                [type(module).__name__ for module in reversed(net._modules.values())],
+                [*reversed(net._modules)],
+                [name for name, _ in reversed(net._modules.items())],
+                [name for name, _ in members],
+                [name for name, _ in shared],
+                [name for name, _ in net._named_members(lambda m: [("none", None)])],
+                net.__getattr__("1") is net[1],
+                "bias" in net[0]._parameters.copy(),
+            ]
+        )
+        with pytest.raises(AttributeError, match="absent"):
+            net.__getattr__("absent")
+        weights = lib.nn.ParameterList([lib.ones(2), lib.ones(3)])
+        assert len(lib.optim.SGD(weights, lr=0.1).param_groups[0]["params"]) == 2
+        with pytest.raises(TypeError):
+            lib.optim.SGD(net[0], lr=0.1)
+    assert all(each == found[0] for each in found)
+
+
 def test_a_shared_parameter_is_listed_once_and_saved_under_both_names() -> None:
     net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     net[1].weight = net[0].weight

@@ -11,6 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule import optim
 from chainrule.optim import SGD, Adam, Optimizer
+from chainrule.optim.optimizer import required
 
 
 def leaf(*values: float) -> cr.Tensor:
@@ -317,6 +318,17 @@ def test_invalid_parameters(kind: Any) -> None:
         kind({"w": w})
     with pytest.raises(TypeError, match="param_group must be a dict"):
         kind([w]).add_param_group([w])
+
+
+def test_an_option_that_groups_have_to_give() -> None:
+    class Descent(Optimizer):
+        def __init__(self, params: Any, lr: Any = required) -> None:
+            super().__init__(params, {"lr": lr})
+
+    w = leaf(1.0)
+    assert Descent([{"params": [w], "lr": 0.5}]).param_groups[0]["lr"] == 0.5
+    with pytest.raises(ValueError, match="value of required optimization parameter lr"):
+        Descent([w])
 
 
 def test_non_leaves_duplicates_and_read_only_memory() -> None:

@@ -64,6 +64,14 @@ SAVES_THE_RESULT = {
 }
 
 SAVES_Y = {
+    "hardtanh": lambda lib, y, w, c: lib.nn.functional.hardtanh(y, 0.0, 2.5),
+    "relu6": lambda lib, y, w, c: lib.nn.functional.relu6(y),
+    "logsigmoid": lambda lib, y, w, c: lib.nn.functional.logsigmoid(y),
+    # The rules of these use the result too, which is computed anew if it was written.
+    "softplus": lambda lib, y, w, c: lib.nn.functional.softplus(y, 2.0, 3.0),
+    "fmod": lambda lib, y, w, c: y.fmod(w),
+    "max_pool1d": lambda lib, y, w, c: lib.nn.functional.max_pool1d(y, 2),
+    "max_pool2d": lambda lib, y, w, c: lib.nn.functional.max_pool2d(y[None], (1, 2)),
     "y * w": lambda lib, y, w, c: y * w,
     "w * y": lambda lib, y, w, c: w * y,
     "w / y": lambda lib, y, w, c: w / y,
@@ -142,6 +150,17 @@ def test_s34_where_the_operand_is_saved_the_result_may_be_overwritten(lib, make)
     z.add_(5)
     z.sum().backward()
     assert x.grad.tolist() == expected.tolist()
+
+
+def test_s34_a_result_that_was_overwritten_has_a_second_derivative():
+    x = leaf([0.5, -1.5, 2.0])
+    y = cr.nn.functional.softplus(x * 1)
+    y.mul_(3)
+    (grad,) = cr.autograd_grad(y.sum(), x, create_graph=True)
+    grad.sum().backward()
+    z = leaf([0.5, -1.5, 2.0])
+    (3 * z.sigmoid()).sum().backward()
+    cr.testing.assert_close(x.grad, z.grad)
 
 
 @pytest.mark.parametrize("operation", ["mul", "div", "matmul"])

@@ -41,6 +41,39 @@ def test_s59_the_returned_object_is_the_callers_with_this_grad_fn(lib):
     assert x.grad.tolist() == [6.0, 6.0]
 
 
+def assigned(lib):
+    """Return a function that puts a value into its argument, and doesn't mark it as dirty."""
+
+    class Assign(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, into, value, index):
+            ctx.index = index
+            into.data[index] = value
+            return into
+
+        @staticmethod
+        def backward(ctx, g):
+            rest = g.clone()
+            rest[ctx.index] = 0
+            return rest, g[ctx.index], None
+
+    return Assign.apply
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_s59_an_input_that_was_written_and_returned_is_dirty_unmarked(lib, grown):
+    """As in the solvers of torchdiffeq, which collect their stages so."""
+    x = lib.leaf([1.0, 2.0])
+    stages = x.detach()[:1].repeat(3) if grown else x[:1].repeat(3)
+    total, put = 0.0, assigned(lib)
+    for i in range(3):
+        stages = put(stages, x[1] * (i + 1), i)
+        total = total + (stages[: i + 1] * stages[: i + 1].detach()).sum()
+    total.backward()
+    # Σᵢ of the stages up to i: each is 2 k, of derivative k, in 3 - k + 1 sums.
+    assert (total.item(), x.grad.tolist()) == (4 * 3 + 16 * 2 + 36, [0.0, 2 * 3 + 8 * 2 + 18])
+
+
 def test_s59_by_name_in_the_decorators_form():
     @cr.autograd_function
     def shift(ctx, x, by):

@@ -236,14 +236,22 @@ def note_computed(ctx: Context, values: Sequence[Any], output: Any) -> None:
         ctx._computed = tuple(computed)
 
 
-def check_unmarked(ctx: Context, values: Sequence[Any], since: int, name: str) -> None:
-    """Raise if forward wrote to an argument that needs a gradient and didn't mark it as dirty."""
+def check_unmarked(ctx: Context, values: Sequence[Any], output: Any, since: int, name: str) -> None:
+    """Raise if forward wrote to an argument that needs a gradient and didn't mark it as dirty.
+
+    One that it also returns is dirty without being marked.
+    """
+    outputs = output if isinstance(output, _SEVERAL) else (output,)
     for title, edge, value in zip(ctx._names, ctx._edges, values, strict=True):
-        if edge is None or contains(ctx._marks[0], value):
+        returned = contains(outputs, value) and isinstance(value, Tensor)
+        if (edge is None and not returned) or contains(ctx._marks[0], value):
             continue
         array = value._array
         writes = writes_since(array, since) if array.__class__ is ndarray else []
         if is_overwritten(array, writes):
+            if returned:
+                ctx.mark_dirty(value)
+                continue
             _, operation, code, instruction, _ = writes[-1]
             raise InPlaceError(
                 f"the forward of {name} wrote to its argument {title!r} in place, by {operation} "

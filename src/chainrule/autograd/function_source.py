@@ -75,7 +75,7 @@ def {title}({parameters}):
     $node = None
     if {has_edge}:
         if $write_log.last != $last_write:
-            $check_unmarked($ctx, {values}, $last_write, $function.name)
+            $check_unmarked($ctx, {values}, $output, $last_write, $function.name)
 {note}
         $node = $FunctionNode()
         $node.function = $function

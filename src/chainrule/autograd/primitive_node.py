@@ -19,11 +19,11 @@ from chainrule.autograd.node import (
 )
 from chainrule.autograd.parts import part_cotangents
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import write_log
+from chainrule.autograd.versions import is_overwritten, write_log, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
 from chainrule.errors import ArgumentTypeError
 from chainrule.primitives import elementwise
-from chainrule.primitives.primitive import Plan
+from chainrule.primitives.primitive import Plan, forward_of
 
 if TYPE_CHECKING:
     from chainrule.autograd.reverse import BackwardPass
@@ -73,7 +73,7 @@ class PrimitiveNode(Node):
                 ]
             )
         if write_log.last > self.seq and self.plan.holds:
-            check_saved(self, saved)
+            return check_saved(self, saved)
         return saved
 
     def as_tensors(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -207,8 +207,31 @@ class HookedNode(MultiOutputNode):
         return self.edge_of(~index)
 
 
-def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:
-    """Raise if the memory of a saved array was written after the node was recorded."""
-    for position, (value, origin) in enumerate(zip(saved, node.plan.origins, strict=True)):
-        if origin is not None:
-            check_unwritten(node, value, node.edge_of(origin), position)
+def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the saved values; raise if memory of one was written after the node was recorded.
+
+    A result that was written is computed anew if the inputs were saved with it: who pools and then
+    applies an activation in place doesn't know that the pooling saved both.
+    """
+    origins = node.plan.origins
+    for position, (value, origin) in enumerate(zip(saved, origins, strict=True)):
+        if origin is None or (origin < 0 and _inputs(node, saved) is not None):
+            continue
+        check_unwritten(node, value, node.edge_of(origin), position)
+    inputs = _inputs(node, saved)
+    if -1 not in origins or inputs is None:
+        return saved
+    position = origins.index(-1)
+    result = saved[position]
+    if not is_overwritten(result, writes_since(result, node.seq)):
+        return saved
+    computed = forward_of(node.plan.primitive, namespace(result))(*inputs, **(node.settings or {}))
+    return (*saved[:position], computed, *saved[position + 1 :])
+
+
+def _inputs(node: PrimitiveNode, saved: tuple[Any, ...]) -> list[Any] | None:
+    """Return the inputs of a node of one output in order, or None if not all were saved."""
+    primitive, origins = node.plan.primitive, node.plan.origins
+    if primitive.multiple or any(i not in origins for i in range(len(primitive.inputs))):
+        return None
+    return [saved[origins.index(i)] for i in range(len(primitive.inputs))]

@@ -23,6 +23,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from chainrule.kernels.grouped_convolution import MAX_PAIRS, correlate_weight, offsets_of
+
 Array = Any
 Sizes = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -394,6 +396,12 @@ def _correlate_weight(
         if found is not None:
             return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
+    waits = getattr(xp, "waits", False)  # a device, whose many small calls would take long
+    if groups > 1 and c * (o // groups) <= MAX_PAIRS and not waits:
+        target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
+        offsets = offsets_of(kernel, layout.offsets)
+        found = correlate_weight(xp, x[source], y, target, layout.padded, offsets, groups)
+        return found.reshape(o, c, *kernel)
     if _copies_windows(x, layout, dilation):
         return _sum_windows(xp, _Windows(xp, x, pad_before, layout, dilation), y, kernel)
     target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)

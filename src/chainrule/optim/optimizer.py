@@ -28,6 +28,17 @@ Hook = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _Required:
+    """The type of `required`."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required: Any = _Required()
+"""Default of an option that each parameter group has to give, in optimisers of users."""
+
+
 _MADE_IN_TRACE: set[int] = set()
 """Ids of optimisers with state from a trace. Not an attribute, which would be guarded."""
 
@@ -212,6 +223,12 @@ class Optimizer:
             )
         for param in params:
             _check_parameter(param)
+        for option, value in group.items():
+            if value is required:
+                raise ArgumentError(
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{option}: the optimizer's default is {value!r}"
+                )
         if len(set(params)) < len(params):
             raise ArgumentError(
                 "optimizer contains a parameter group with duplicate parameters: each would be "
@@ -519,7 +536,7 @@ def _ordered(params: Any) -> list[Any]:
             "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
             f"got a method: call it, {params.__name__}()"
         )
-    if hasattr(params, "parameters"):
+    if hasattr(params, "parameters") and not _holds_tensors(params):
         raise ArgumentTypeError(
             f"params argument given to the optimizer should be an iterable of Tensors or dicts, "
             f"but {type(params).__name__!r} object is not iterable: write module.parameters()"
@@ -530,6 +547,11 @@ def _ordered(params: Any) -> list[Any]:
             "tensors in sets will change between runs. Please use a list instead."
         )
     return list(params)
+
+
+def _holds_tensors(params: Any) -> bool:
+    """Return whether a module is a list of tensors, as `ParameterList` is."""
+    return isinstance(params, Iterable) and all(isinstance(param, Tensor) for param in params)
 
 
 def _check_parameter(param: Any) -> None:

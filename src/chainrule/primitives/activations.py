@@ -31,14 +31,14 @@ def _hardtanh(xp: Any, x: Array, *, low: float, high: float) -> Array:
     return xp.clip(x, low, high)
 
 
-def _inside_mask(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
-    # At a bound the derivative is 0; where the result is nan, it is 1.
-    return xp.masked(v, xp.logical_not(xp.logical_or(out <= low, out >= high)))
+def _inside_mask(xp: Any, v: Array, x: Array, low: float, high: float) -> Array:
+    # At a bound the derivative is 0; at nan, it is 1.
+    return xp.masked(v, xp.logical_not(xp.logical_or(x <= low, x >= high)))
 
 
 hardtanh = symmetric(
     "hardtanh",
-    lambda xp, g, out, *, low, high: _inside_mask(xp, g, out, low, high),
+    lambda xp, g, x, *, low, high: _inside_mask(xp, g, x, low, high),
     forward=_hardtanh,
 )
 
@@ -119,7 +119,7 @@ def _logsigmoid(xp: Any, x: Array) -> Array:
     return xp.minimum(x, -xp.log1p(xp.exp(xp.minimum(-x, _limit(x, 10.0, 80.0)))))
 
 
-logsigmoid = elementwise("logsigmoid", lambda xp, out: -xp.expm1(out), forward=_logsigmoid)
+logsigmoid = elementwise("logsigmoid", lambda xp, x: xp.sigmoid(-x), forward=_logsigmoid)
 
 
 def _softsign_partial(xp: Any, x: Array) -> Array:

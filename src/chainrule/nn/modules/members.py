@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.tensor import Tensor
@@ -50,8 +50,24 @@ class Members(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return sum(kind in self._of for kind in self._all.values())
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
+    # Those of a dict can be reversed.
+    def keys(self) -> KeysView[str]:
+        return self.copy().keys()
+
+    def values(self) -> ValuesView[Any]:
+        return self.copy().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self.copy().items()
+
+    def copy(self) -> dict[str, Any]:
+        return {name: self._values[name] for name in self}
+
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self.copy())
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainrule.arguments import DeviceLike, DTypeLike, destination, dtype_of
 from chainrule.autograd.modes import no_grad
@@ -119,6 +119,11 @@ class Module(Stateful, HookDictionaries):
             kinds.pop(name, None)
             kinds[name] = kind
         self.__dict__[name] = value
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):  # for code that calls it by name
+            return object.__getattribute__(self, name)
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -247,8 +252,12 @@ class Module(Stateful, HookDictionaries):
         for _, child in self.named_children():
             yield child
 
-    def _named(
-        self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen = set()
         modules: Iterable[tuple[str, Module]] = [(prefix, self)]
@@ -256,8 +265,8 @@ class Module(Stateful, HookDictionaries):
             modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         for path, module in modules:
             dot = path + "." if path else ""
-            for name, value in module._of(*kinds):
-                if id(value) not in seen:
+            for name, value in get_members_fn(module):
+                if value is not None and id(value) not in seen:
                     if remove_duplicate:
                         seen.add(id(value))
                     yield dot + name, value
@@ -266,7 +275,7 @@ class Module(Stateful, HookDictionaries):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield the parameters with their dotted names: a shared one once, unless asked for."""
-        return self._named((PARAMETER,), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._of(PARAMETER), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield the parameters, for an optimiser.
@@ -284,7 +293,7 @@ class Module(Stateful, HookDictionaries):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the buffers with their dotted names."""
-        return self._named(BUFFERS, prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._of(*BUFFERS), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers."""
