@@ -15,10 +15,13 @@ from typing import Any, Self
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.implicit.examples import with_numbers
+from chainrule.implicit.implicit_node import solution
+from chainrule.implicit.inverse import DiagonalInverse
 from chainrule.interop.calculus import interval_of
 from chainrule.interop.manipulation import pad
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold
@@ -198,6 +201,60 @@ def _integral(c: Any, x: Any, a: Any, b: Any, extrapolate: Any) -> Any:
     return integral(whole_at, x[0], x[-1], a, b, is_periodic)
 
 
+# --- roots ----------------------------------------------------------------------------------------
+
+
+def _roots(c: Any, x: Any, y: Any, discontinuity: bool, extrapolate: bool) -> Tensor:
+    """Return where the polynomials of one column have the value `y`, in ascending order."""
+    (x, y, c), _ = coordinates_and_values("PPoly.solve", [x, y, c], [0.0])
+    numbers = functools.partial(_located, (c, x, y), discontinuity, extrapolate)
+    q, interval, starts, is_whole = with_numbers("scipy.interpolate.PPoly.solve", numbers)
+    if not q.shape[0]:
+        return x[:0]
+
+    def equation(q: Tensor) -> Tensor:
+        distance = q - x[interval]
+        value = polynomial(c[:, interval], c.shape[0] - 1, distance) - y
+        return ops.where(make(starts, None), distance, value)
+
+    found = solution(equation, q, DiagonalInverse, title="PPoly.solve")
+    return ops.masked_fill(found, make(is_whole, None), math.nan)
+
+
+def _located(operands: Any, discontinuity: bool, extrapolate: bool) -> list[Any]:
+    """Return SciPy's roots, their intervals, and whether they are the intervals' starts.
+
+    They are where a polynomial jumps over the value, and where it is equal to it in the whole
+    interval; then nan follows, for which the last result is true.
+    """
+    c, x, y = [np.asarray(array) for array in arrays_of(list(operands))]
+    found = TABLE.scipys.PPoly.construct_fast(c, x)
+    crossings = found.solve(y[()], False, extrapolate)
+    q = found.solve(y[()], discontinuity, extrapolate)
+    is_whole = np.isnan(q)
+    starts = np.append(is_whole[1:], np.zeros(min(q.size, 1), bool))
+    following = iter([*crossings, math.nan])
+    expected = next(following)
+    for i, root in enumerate(q):
+        if root == expected or is_whole[i]:
+            expected = next(following)
+        else:
+            starts[i] = True
+    q = np.where(is_whole, x[0], q)
+    starts |= is_whole
+    sign = -1 if x[-1] < x[0] else 1
+    last = x.size - 2
+    after = np.clip(np.searchsorted(sign * x, sign * q, "right") - 1, 0, last)
+    before = np.clip(np.searchsorted(sign * x, sign * q, "left") - 1, 0, last)
+    rest = [
+        np.abs(TABLE.scipys.PPoly.construct_fast(c[:, [i]], x[[i, i + 1]])(at) - y)
+        for interval in (before, after)
+        for i, at in zip(interval, q, strict=True)
+    ]
+    is_before = np.array(rest[: q.size]) < np.array(rest[q.size :])
+    return [q, np.where(is_before & ~starts, before, after), starts, is_whole]
+
+
 def _checked(c: Any, x: Any, axis: int) -> tuple[Tensor, Tensor]:
     """Return coefficients with their axes first, and breakpoints."""
     (x,), (c,) = coordinates_and_values("PPoly", [x], [c])
@@ -319,6 +376,38 @@ class PPoly(Interpolant):
         if not self._has_tensors(a, b):
             return self.of_scipy().integrate(a, b, extrapolate)
         return call_ours(_integral, (self.c, self.x, a, b, extrapolate), {})
+
+    def solve(self, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
+        """Return where the polynomial has the value `y`; in an object array if it has columns."""
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        if not self._has_tensors(y):
+            return self.of_scipy().solve(y, discontinuity, extrapolate)
+        c = self.c
+        if c.dtype.kind == "c":
+            raise ArgumentError("PPoly.solve: Root finding is only for real-valued polynomials")
+        found = np.empty(c.shape[2:], dtype=object)
+        for i in np.ndindex(*c.shape[2:]):
+            of_column = (c[(..., *i)], self.x, y, discontinuity, bool(extrapolate))
+            found[i] = call_ours(_roots, of_column, {})
+        return found if found.ndim else found[()]
+
+    def roots(self, discontinuity: bool = True, extrapolate: Any = None) -> Any:
+        """Return where the polynomial is 0, with derivatives; see `solve`."""
+        return self.solve(0.0, discontinuity, extrapolate)
+
+    @classmethod
+    def from_spline(cls, tck: Any, extrapolate: Any = None) -> Self:
+        """Return a spline, an object or knots, coefficients and degree, as polynomials."""
+        from chainrule.scipy.interpolate import bsplines
+
+        if isinstance(tck, bsplines.BSpline):
+            extrapolate = tck.extrapolate if extrapolate is None else extrapolate
+        t, c, k = getattr(tck, "tck", tck)
+        if not has_tensors(t, c):
+            found = TABLE.scipys.PPoly.from_spline((t, c, k), extrapolate)
+            return cls.construct_fast(found.c, found.x, found.extrapolate)
+        c = call_ours(bsplines.powers, (t, c, k), {})
+        return cls.construct_fast(c, t, extrapolate)
 
     def extend(self, c: Any, x: Any) -> None:
         """Add breakpoints and coefficients, all of them arrays."""
