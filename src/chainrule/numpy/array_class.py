@@ -465,8 +465,7 @@ def are_known(values: Any) -> bool:
 
 def _operand(value: Any) -> Any:
     """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
-    is_numpys = isinstance(value, np.generic | np.matrix)
-    return np.asarray(value) if is_numpys else array_of_list(value)
+    return np.asarray(value) if isinstance(value, np.generic) else array_of_list(value)
 
 
 def array_of_list(value: Any) -> Any:

@@ -11,13 +11,16 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.backend import LazyModule
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.implicit.solutions import are_arrays, numbers_of
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
+from chainrule.numpy.array_class import as_ndarrays
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import kind_of
 
@@ -163,6 +166,24 @@ def check_first(title: str, function: Any, values: Any, args: Any) -> None:
 def _has_nan(leaf: Any) -> bool:
     array = np.asarray(arrays_of(leaf))
     return array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
+def without_rules(result: Any, as_arrays: bool, mend: str) -> None:
+    """Give matrices and gradients of SciPy's a history, which raises where it is differentiated.
+
+    They depend on what the solution `x` depends on, and a number would count as a constant.
+    """
+    sources = [x for _, x in pytree.leaves(result.x) if isinstance(x, Tensor) and x.requires_grad]
+    for name in _WITHOUT_RULES & result.keys():
+        array = result[name]
+        if sources and isinstance(array, np.ndarray) and array.dtype.kind == "f":
+            reason = f"`{name}` of the result, which SciPy computed, has no derivative: {mend}"
+            edges = tuple([current_node(x) for x in sources])
+            found = make(array, ErrorNode(reason, edges))
+            result[name] = as_ndarrays(found) if as_arrays else found
+
+
+_WITHOUT_RULES = frozenset(["jac", "grad", "hess", "hess_inv", "multipliers", "fjac", "r"])
 
 
 def has_history(tree: Any) -> bool:
