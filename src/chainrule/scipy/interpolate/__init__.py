@@ -13,7 +13,7 @@ Given arrays, values are SciPy's own; see `docs/stats.md` for the derivatives.
 from __future__ import annotations
 
 from chainrule.scipy.interpolate import bsplines, cubic, grids, radial
-from chainrule.scipy.interpolate.piecewise import TABLE as _TABLE
+from chainrule.scipy.interpolate.interpolant import TABLE as _TABLE
 from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
 
 _OURS = (

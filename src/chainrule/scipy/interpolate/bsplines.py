@@ -23,7 +23,7 @@ from chainrule.interop.manipulation import pad
 from chainrule.interop.operands import arrays_of, may_hold, tensor_of
 from chainrule.linalg import solve
 from chainrule.scipy.dispatch import call_ours, has_tensors
-from chainrule.scipy.interpolate.piecewise import (
+from chainrule.scipy.interpolate.interpolant import (
     ENDS,
     TABLE,
     Interpolant,

@@ -24,7 +24,7 @@ from chainrule.scipy.interpolate.bsplines import (
     spline_value,
 )
 from chainrule.scipy.interpolate.cubic import hermite, monotone_slopes
-from chainrule.scipy.interpolate.piecewise import (
+from chainrule.scipy.interpolate.interpolant import (
     TABLE,
     Interpolant,
     column,

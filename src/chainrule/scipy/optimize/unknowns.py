@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,14 @@ from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
-from chainrule.backend import LazyModule
+from chainrule.backend import LazyModule, is_known
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
 from chainrule.implicit.solutions import are_arrays, numbers_of
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
 from chainrule.numpy.array_class import as_ndarrays
+from chainrule.scipy.error_texts import explaining
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import kind_of
 
@@ -104,6 +107,48 @@ def _holds_numbers(x0: Any) -> bool:
         else isinstance(leaf, list | tuple) and _holds_numbers(leaf)
         for leaf in x0
     )
+
+
+# --- functions without derivatives ----------------------------------------------------------------
+
+
+@functools.cache
+def by_numbers(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of SciPy's that takes arrays which record nothing as NumPy's.
+
+    So do the functions among its arguments return them: SciPy's compiled code takes no others.
+    """
+
+    @explaining(name)
+    @functools.wraps(scipys)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _as_numbers(name, args), _as_numbers(name, kwargs)
+        return scipys(*args, **kwargs)
+
+    return function
+
+
+def _as_numbers(name: str, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.requires_grad and is_grad_enabled():
+            raise MissingRuleError(
+                f"{name} has no derivative rule in chainrule: cr.implicit_function(solver, "
+                "residual) gives its solution one, by the equation that it fulfils. Where no "
+                "gradient is needed, pass x.detach()"
+            )
+        return numbers_of(value) if is_known(value._array) else value
+    if value.__class__ in (list, tuple):
+        return value.__class__([_as_numbers(name, part) for part in value])
+    if value.__class__ is dict:
+        return {key: _as_numbers(name, part) for key, part in value.items()}
+    if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+
+        @functools.wraps(value)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return _as_numbers(name, value(*args, **kwargs))
+
+        return function
+    return value
 
 
 # --- calls of the user's functions ----------------------------------------------------------------
