@@ -125,6 +125,7 @@ def by_numbers(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = _as_numbers(name, args), _as_numbers(name, kwargs)
         return scipys(*args, **kwargs)
 
+    function.has_rule = False  # type: ignore[attr-defined]
     return function
 
 
