@@ -19,7 +19,7 @@ from chainrule.errors import ArgumentError, AutogradError, LinAlgError
 from chainrule.linalg import solve
 from chainrule.ops import where
 from chainrule.transforms.vmap.batched_array import BatchedArray
-from chainrule.transforms.vmap.vmap import vmap_for
+from chainrule.transforms.vmap.vmap import batched_pass, vmap_for
 
 MAX_DENSE = 1000
 """Number of unknowns up to which the Jacobian is computed and factorised by default."""
@@ -39,6 +39,7 @@ class Graph(Protocol):
 
     def vjp(self, g: Any, targets: Sequence[Edge], *, recorded: bool) -> list[Any]: ...
     def jvp(self, edges: Sequence[Edge], tangents: Sequence[Tensor | None]) -> Tensor: ...
+    def runs_own_code_only(self) -> bool: ...
 
 
 class Linearization:
@@ -80,6 +81,8 @@ class Linearization:
         units = eye(self.size, dtype=self.value.dtype)
         if self.size == 1:
             return self.row(units[0])[None]
+        if self._graph.runs_own_code_only():
+            return batched_pass(self.title, self.row, lambda unit: [self.row(unit)], units)[0]
         found: Tensor = vmap_for(self.title, self.row, self.row, units)
         return found
 
