@@ -26,6 +26,9 @@ CASES: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "splrep-knots": lambda s: lambda y, x, w: s.splev(Q, s.splrep(x, y, w, t=[2.5, 4.5])),
     "splrep-weights": lambda s: lambda y, x, w: s.splrep(x, y, w, s=0)[1],
     "univariate": lambda s: lambda y, x, w: s.UnivariateSpline(x, y, s=0)(Q),
+    "columns of one": lambda s: (
+        lambda y, x, w: s.InterpolatedUnivariateSpline(x[:, None], y[:, None])(Q)
+    ),
     "zeros": lambda s: lambda y, x, w: s.UnivariateSpline(x, y, s=0, ext=1)(AROUND),
     "const": lambda s: lambda y, x, w: s.UnivariateSpline(x, y, s=0, ext="const")(AROUND),
     "slope": lambda s: lambda y, x, w: s.InterpolatedUnivariateSpline(x, y, k=2)(Q, 1),

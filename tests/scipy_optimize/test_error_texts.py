@@ -117,3 +117,11 @@ def test_functions_that_are_named_as_a_mend_record() -> None:
         with pytest.raises(cr.AutogradError) as caught:
             cr.grad(program)(0.5)
         assert "Call chainrule" not in str(caught.value)
+
+
+def test_other_names_of_spatial_are_scipys() -> None:
+    from chainrule.scipy.spatial import KDTree
+
+    assert KDTree is pytest.importorskip("scipy.spatial").KDTree
+    with pytest.raises(AttributeError, match="nosuch"):
+        cr.scipy.spatial.nosuch  # noqa: B018 - the access is what raises

@@ -154,7 +154,7 @@ def _operand(value: Any, other: Any) -> Any:
 
 def plain_array(array: Array) -> Array:
     """Return an array; raise for one whose operations are not those of NumPy's arrays."""
-    if array.__class__ is not ndarray and has_own_operations(type(array)):
+    if array.__class__ is not ndarray and has_own_operations(array.__class__):
         kind = type(array).__name__
         mend = "Pass numpy.asarray(x), which has its numbers alone"
         if isinstance(array, np.ma.MaskedArray):
@@ -167,7 +167,7 @@ def plain_array(array: Array) -> Array:
 
 
 @functools.cache
-def has_own_operations(kind: type) -> bool:
+def has_own_operations(kind: type[Any]) -> bool:
     """Return whether a subclass of NumPy's arrays computes differently, as matrices do."""
     return issubclass(kind, ndarray) and any(
         getattr(kind, name) is not getattr(ndarray, name) for name in _OPERATIONS

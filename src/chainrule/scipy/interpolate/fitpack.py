@@ -7,7 +7,7 @@ splines, whose knots FITPACK chooses by the data, have no derivatives.
 from __future__ import annotations
 
 import operator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -211,17 +211,18 @@ class UnivariateSpline(Interpolant):
             own = () if name.startswith("LSQ") else own
             scipys = getattr(TABLE.scipys, name)
             found = scipys(*first, w, list(bbox), k, *own, ext, check_finite)
-            self._set(*found._eval_args, found)
+            t, c, k = found._eval_args
+            self._set(t, c, k, found)
             return
-        _without(name, bbox=bbox[0], **{"bbox ": bbox[1]})
-        spline = _spline(name, x, y, w, k, s, t)
-        self._set(*spline.tck, None)
+        _without(name, bbox=None if bbox[0] is None is bbox[1] else bbox)
+        x, y = np.ravel(x), np.ravel(y)
+        self._set(*_spline(name, x, y, w, k, s, t).tck, None)
 
     def _set(self, t: Any, c: Any, k: int, scipys: Any) -> None:
         self.t, self.c, self.k, self._scipys = t, c, k, scipys
 
-    @classmethod
-    def _of(cls, spline: BSpline, ext: int) -> Self:
+    @staticmethod
+    def _of(spline: BSpline, ext: int) -> UnivariateSpline:
         self = object.__new__(UnivariateSpline)
         self.ext = ext
         self._set(*spline.tck, None)

@@ -113,7 +113,8 @@ def _roots(c: Any, x: Any, y: Any, discontinuity: bool, extrapolate: bool) -> Te
         return ops.where(make(starts, None), distance, value)
 
     found = solution(equation, q, DiagonalInverse, title="PPoly.solve")
-    return ops.masked_fill(found, make(is_whole, None), math.nan)
+    result: Tensor = ops.masked_fill(found, make(is_whole, None), math.nan)
+    return result
 
 
 def _located(operands: Any, discontinuity: bool, extrapolate: bool) -> list[Any]:
