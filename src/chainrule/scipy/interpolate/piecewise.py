@@ -105,7 +105,8 @@ def _roots(c: Any, x: Any, y: Any, discontinuity: bool, extrapolate: bool) -> Te
     numbers = functools.partial(_located, (c, x, y), discontinuity, extrapolate)
     q, interval, starts, is_whole = with_numbers("scipy.interpolate.PPoly.solve", numbers)
     if not q.shape[0]:
-        return x[:0]
+        none: Tensor = x[:0]
+        return none
 
     def equation(q: Tensor) -> Tensor:
         distance = q - x[interval]
