@@ -46,3 +46,15 @@ def test_imported_functions_record() -> None:
 def test_modules_that_numpy_lacks(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=f"No module named 'chainrule.numpy.{name}'"):
         import_module(f"chainrule.numpy.{name}")
+
+
+def test_modules_of_scipys_are_found_below_ours() -> None:
+    windows = pytest.importorskip("scipy.signal.windows")
+    from chainrule.scipy.signal.windows import hann
+
+    assert hann is windows.hann
+    assert import_module("chainrule.scipy.signal.windows") is windows
+    assert windows.__spec__.name == "scipy.signal.windows"
+    for name in ("signal.nosuch", "stats._stats_py", "ndimage"):
+        with pytest.raises(ModuleNotFoundError, match=f"No module named 'chainrule.scipy.{name}'"):
+            import_module(f"chainrule.scipy.{name}")

@@ -300,7 +300,8 @@ MISTAKES: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
      lambda s, y: s.PPoly(y[None, :2], np.array([0.0, 2.0, 1.0]))),
     ("MissingRuleError", "join the coefficients",
      lambda s, y: s.PPoly(y[None, 1:], X).extend(y, y)),
-    ("MissingRuleError", r"PPoly.roots has no", lambda s, y: s.PPoly(y[None, 1:], X).roots()),
+    ("MissingRuleError", r"BSpline.insert_knot has no",
+     lambda s, y: s.BSpline(X, y[:4], 2).insert_knot(4.0)),
     ("AttributeError", r"PPoly.rots doesn't", lambda s, y: s.PPoly(y[None, 1:], X).rots()),
     ("ArgumentError", "cannot be negative", lambda s, y: s.BSpline(X, y, -1)),
     ("ShapeError", "need at least 10 knots", lambda s, y: s.BSpline(X, y, 4)),
@@ -490,3 +491,15 @@ def test_a_library_imported_anew_records(tmp_path: Any, monkeypatch: pytest.Monk
 def test_scipys_own_class_names_ours() -> None:
     with pytest.raises(cr.AutogradError, match=r"chainrule.scipy.interpolate"):
         cr.grad(lambda y: scipy_interpolate.make_interp_spline(X, y)(1.5))(Y)
+
+
+def test_attributes_of_interpolants_on_grids_may_be_changed() -> None:
+    for make in (lambda v: v, cr.tensor):
+        both = [
+            scipy_interpolate.RegularGridInterpolator(GRID, TABLE),
+            cr.scipy.interpolate.RegularGridInterpolator(GRID, make(TABLE)),
+        ]
+        for each in both:
+            each.fill_value, each.bounds_error, each.method = -101.0, False, "nearest"
+        outside = np.concatenate([AT, AT + 100.0])
+        np.testing.assert_array_equal(np.asarray(both[1](outside)), both[0](outside))

@@ -103,3 +103,25 @@ def test_a_namespace_of_scipys_that_is_not_here_is_named_with_the_way_out() -> N
         cr.scipy.ndimage  # noqa: B018 - the access is what raises
     with pytest.raises(AttributeError, match="did you mean 'optimize'"):
         cr.scipy.optimise  # noqa: B018 - the access is what raises
+
+
+def test_functions_that_are_named_as_a_mend_record() -> None:
+    signal = pytest.importorskip("scipy.signal")
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(cr.AutogradError, match=r"Call chainrule\.scipy\.signal\.lfilter, which"):
+        cr.grad(lambda a: signal.lfilter([1.0], [1.0, 0.1], a * np.ones(3)).sum())(0.5)
+    for program in (
+        lambda a: signal.lti([[a]], [[1.0]], [[1.0]], [[0.0]]).A.sum(),
+        lambda a: special.diric(a, 3),
+    ):
+        with pytest.raises(cr.AutogradError) as caught:
+            cr.grad(program)(0.5)
+        assert "Call chainrule" not in str(caught.value)
+
+
+def test_other_names_of_spatial_are_scipys() -> None:
+    from chainrule.scipy.spatial import KDTree
+
+    assert KDTree is pytest.importorskip("scipy.spatial").KDTree
+    with pytest.raises(AttributeError, match="nosuch"):
+        cr.scipy.spatial.nosuch  # noqa: B018 - the access is what raises

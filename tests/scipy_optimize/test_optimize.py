@@ -619,8 +619,41 @@ def test_no_gradient_of_what_an_objective_closes_over_is_lost() -> None:
         cr.grad(lost)(1.0)
 
 
+def test_no_gradient_of_other_fields_of_results_is_lost() -> None:
+    """The residuals record, and what has no rule raises."""
+
+    def residuals(x: Any, a: Any) -> Any:
+        return np.concatenate([x - a, x**2])
+
+    def cost(x: Any, a: Any) -> Any:
+        return (residuals(x, a) ** 2).sum()
+
+    def fit(a: Any) -> Any:
+        exact = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+        return optimize.least_squares(residuals, np.ones(2), args=(a,), **exact)
+
+    solvers = {
+        "least_squares": (fit, ["jac", "grad"]),
+        "minimize": (lambda a: optimize.minimize(cost, np.ones(2), a), ["jac", "hess_inv"]),
+        "root": (lambda a: optimize.root(lambda x: x**3 - a, np.ones(2)), ["fjac", "r"]),
+    }
+    at, way = np.array([1.0, 2.0]), np.array([0.3, -0.7])
+    _, tangent = cr.jvp(lambda a: fit(a).fun, at, way)
+    wanted = [fit(at + step * way).fun for step in (-1e-5, 1e-5)]
+    np.testing.assert_allclose(tangent, (wanted[1] - wanted[0]) / 2e-5, 1e-4)
+    for solve, names in solvers.values():
+        numbers = solve(at)
+        for name in names:
+            value = lambda a, solve=solve, name=name: np.sum(solve(a)[name])  # noqa: E731
+            assert type(numbers[name]) is np.ndarray
+            with pytest.raises(cr.AutogradError, match=f"`{name}` of the result, which SciPy"):
+                cr.grad(value)(at)
+            with pytest.raises(cr.AutogradError, match=f"`{name}` of the result, which SciPy"):
+                cr.jvp(value, at, way)
+
+
 def test_other_names_are_scipys() -> None:
-    assert optimize.brute is reference.brute
+    assert optimize.brute.__doc__ == reference.brute.__doc__
     assert optimize.Bounds is reference.Bounds
     with pytest.raises(AttributeError, match="nosuch"):
         _ = optimize.nosuch

@@ -220,6 +220,17 @@ def test_beside_jax(name: str, point: tuple[float, ...]) -> None:
             np.testing.assert_allclose(gradient(name, point, i), theirs, rtol=1e-8)
 
 
+def test_tukeys_lambda_distribution_is_constant_outside_of_its_support() -> None:
+    scipys, step = pytest.importorskip("scipy.special").tklmbda, 1e-6
+    for x in (np.array([0.2, -0.3]), np.array([0.6, -0.7])):  # the support ends at 1 / 2.5
+        total = lambda x, lmbda: cr.scipy.special.tklmbda(x, lmbda).sum()  # noqa: E731
+        by_x, by_lambda = cr.grad(total, (0, 1))(x, 2.5)
+        wanted = (scipys(x + step, 2.5) - scipys(x - step, 2.5)) / (2 * step)
+        np.testing.assert_allclose(by_x, wanted, 1e-6)
+        wanted = (scipys(x, 2.5 + step) - scipys(x, 2.5 - step)).sum() / (2 * step)
+        np.testing.assert_allclose(by_lambda, wanted, 1e-6, 1e-8)
+
+
 def test_parameters_of_distributions_far_in_the_tails() -> None:
     """Beside fifty digits, by central differences of mpmath."""
     mp = pytest.importorskip("mpmath")

@@ -229,12 +229,47 @@ def test_s66_clip_is_a_method_that_asks() -> None:
     np.testing.assert_allclose(cr.grad(program)(X), differences(program), rtol=1e-5)
 
 
+class _Lengths(np.ndarray):
+    """Arrays of lengths, whose products are areas."""
+
+    def __mul__(self, other: Any) -> Any:
+        return np.asarray(self) * np.asarray(other)
+
+
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_s66_a_product_with_a_numpy_matrix_is_no_product_of_elements() -> None:
-    with pytest.raises(TypeError, match=r"write @ .* np\.asarray\(M\) \* x"):
-        cr.grad(lambda v: np.sum(np.matrix(DATA) * v.reshape(2, 1)))(X)
-    gradient = cr.grad(lambda v: np.sum(np.matrix(DATA) @ v))(X)
-    np.testing.assert_allclose(gradient, DATA.sum(0))
+def test_s66_arrays_with_operations_of_their_own_are_refused() -> None:
+    masked = np.ma.array(DATA, mask=DATA.mean() < DATA)
+    own = {"matrix": np.matrix(DATA), "MaskedArray": masked, "_Lengths": DATA.view(_Lengths)}
+    for name, x in own.items():
+        programs: list[Callable[[], Any]] = [
+            lambda x=x: cr.grad(lambda m: (m * m).sum())(x),
+            lambda x=x: cr.jvp(lambda m: (m**2).sum(), (x,), (x,)),
+            lambda x=x: cr.vmap(lambda m: (m**2).sum())(x),
+            lambda x=x: cr.grad(lambda v: np.sum(v * x))(DATA),
+            lambda x=x: cr.grad(lambda v: np.sum(v @ x))(DATA),
+            lambda x=x: cr.grad(lambda v: np.add(v, x).sum())(DATA),
+            lambda x=x: cr.grad(lambda v: np.mean(v - x))(1.5),
+            lambda x=x: cr.grad(lambda v, x: np.dot(x, v).sum())(DATA.T, x),
+            lambda x=x: cr.tensor(DATA, requires_grad=True) * x,
+            lambda x=x: cr.sin(x),
+        ]
+        mend = r"x\.filled\(0\.0\)" if x is masked else r"Pass numpy\.asarray\(x\)"
+        for program in programs:
+            with pytest.raises(TypeError, match=rf"a {name} has operations of its own.*{mend}"):
+                program()
+    for made in (cr.tensor, cr.from_numpy, cr.asarray):
+        with pytest.raises(TypeError, match="a MaskedArray has operations of its own"):
+            made(masked)
+    np.testing.assert_array_equal(cr.tensor(own["matrix"]), DATA)  # asked for
+
+
+def test_s66_other_subclasses_of_arrays_are_arrays() -> None:
+    class Named(np.ndarray):
+        pass
+
+    gradient = cr.grad(lambda v, x: np.sum(v * x * v))(DATA, DATA.view(Named))
+    np.testing.assert_allclose(gradient, 2 * DATA**2)
+    np.testing.assert_allclose(cr.grad(lambda x: (x**3).sum())(DATA.view(Named)), 3 * DATA**2)
 
 
 STORES: dict[str, tuple[Program, str]] = {

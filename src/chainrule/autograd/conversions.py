@@ -283,12 +283,21 @@ def _of_scipy(frame: FrameType | None, user: FrameType) -> str:
             library, _, rest = str(getattr(inner, "__module__", module)).partition(".")
             package = f"{library}.{rest.partition('.')[0]}"
             known = library == "scipy" and hasattr(sys.modules.get(package), name)
-            if known and name[:1] != "_" and _has_public(f"chainrule.{package}", name):
+            if known and name[:1] != "_" and _records(f"chainrule.{package}", name):
                 found = f"chainrule.{package}.{name}"
         if module.startswith("scipy.stats") and frame.f_code.co_name[:1] != "_":
             found = _distribution(frame) or found
         frame = frame.f_back
     return found
+
+
+def _records(module: str, name: str) -> bool:
+    """Return whether a function of ours has a rule, and doesn't stand for SciPy's own alone."""
+    if not _has_public(module, name):
+        return False
+    found = getattr(import_module(module), name)
+    is_ours = str(getattr(found, "__module__", "")).startswith("chainrule.")
+    return is_ours and bool(getattr(found, "has_rule", True))
 
 
 def _distribution(frame: FrameType) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from chainrule import pytree
@@ -18,7 +18,7 @@ from chainrule.autograd.forward import (
 )
 from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, GradientEdge, endpoint
+from chainrule.autograd.node import AccumulateGrad, GradientEdge, Node, endpoint
 from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor, make
@@ -95,10 +95,7 @@ class FunctionCall:
         modes = MODES.get()
         if self._has_history or (modes is not None and modes.special):
             return False
-        for node in self.nodes:
-            if type(node) not in _PLAIN_NODES or node.hooks is not None:
-                return False
-        return True
+        return have_rules_alone(self.nodes)
 
     def grads(
         self,
@@ -181,6 +178,11 @@ class FunctionCall:
             leaves[position] = tensor
         following = iter(leaves)
         return pytree.map_leaves(self.result, lambda leaf: next(following))
+
+
+def have_rules_alone(nodes: Iterable[Node]) -> bool:
+    """Return whether an unrecorded pass runs rules of primitives alone at these nodes."""
+    return all([type(node) in _PLAIN_NODES and node.hooks is None for node in nodes])
 
 
 _PLAIN_NODES = frozenset([AccumulateGrad, PrimitiveNode, MultiOutputNode])

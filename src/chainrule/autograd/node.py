@@ -281,6 +281,9 @@ class ErrorNode(Node):
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         raise AutogradError(self.reason)
 
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        raise AutogradError(self.reason)
+
 
 # --- errors of saved values -----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from chainrule.autograd.location import INTERNAL, entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
-from chainrule.backend import is_array, namespace
+from chainrule.backend import is_array, namespace, ndarray
 from chainrule.errors import ArgumentTypeError
 
 Array = Any
@@ -147,8 +148,33 @@ def _operand(value: Any, other: Any) -> Any:
         value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
         return make(value, None)
     if is_array(value) and value.dtype.kind in "biufc":
-        return make(value, None)
+        return make(plain_array(value), None)
     return NotImplemented
+
+
+def plain_array(array: Array) -> Array:
+    """Return an array; raise for one whose operations are not those of NumPy's arrays."""
+    if array.__class__ is not ndarray and has_own_operations(array.__class__):
+        kind = type(array).__name__
+        mend = "Pass numpy.asarray(x), which has its numbers alone"
+        if isinstance(array, np.ma.MaskedArray):
+            mend = "Pass x.filled(0.0), with a number for what is masked, or x.compressed()"
+        raise ArgumentTypeError(
+            f"a {kind} has operations of its own, which record nothing: those of NumPy's arrays "
+            f"would silently take their place. {mend}"
+        )
+    return array
+
+
+@functools.cache
+def has_own_operations(kind: type[Any]) -> bool:
+    """Return whether a subclass of NumPy's arrays computes differently, as matrices do."""
+    return issubclass(kind, ndarray) and any(
+        getattr(kind, name) is not getattr(ndarray, name) for name in _OPERATIONS
+    )
+
+
+_OPERATIONS = ("__array_ufunc__", "__array_function__", "__add__", "__mul__", "__pow__")
 
 
 def _array_beside(operand: Any) -> Array | None:

@@ -23,6 +23,7 @@ from chainrule.arguments import (
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.conversions import DifferentiatedError, check_differentiated
 from chainrule.autograd.modes import no_grad, run_in
+from chainrule.autograd.operands import plain_array
 from chainrule.autograd.references import ALONE_IN_CALL, count_references
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import (
@@ -113,6 +114,8 @@ def array_of(data: Any, dtype: DTypeLike) -> Array:
         data = data._array
     elif type(data) is np.ndarray:
         data = watched(data)
+    elif isinstance(data, np.ma.MaskedArray):
+        plain_array(data)  # raises
     elif not isinstance(data, np.ndarray | np.generic) and hasattr(data, "__dlpack__"):
         data = array_from_dlpack(data, None, None)
     if hasattr(data, "dtype") and not isinstance(data, np.generic):
@@ -368,5 +371,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     shared: Any = array
     if array.__class__ is not ndarray or count_references(array) >= ALONE_IN_CALL:
         # Who holds the array may change its shape in place.
+        if isinstance(array, np.ma.MaskedArray):
+            plain_array(array)  # raises
         shared = array.view(ndarray) if isinstance(array, ndarray) else array
     return make(watched(with_plain_dtype(shared)), None)

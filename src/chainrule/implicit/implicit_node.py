@@ -12,8 +12,9 @@ import numpy as np
 from chainrule.arguments import cast
 from chainrule.autograd.backward import run_pass
 from chainrule.autograd.forward import tangents_between
+from chainrule.autograd.function_call import have_rules_alone
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeName, endpoint, freed_error
 from chainrule.autograd.record import stamp_node
@@ -21,7 +22,7 @@ from chainrule.autograd.reverse import BackwardPass
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
-from chainrule.backend import whole
+from chainrule.backend import ndarray, whole
 from chainrule.errors import AutogradError
 from chainrule.implicit.inverse import Inverse, Linearization
 from chainrule.interrupts import T
@@ -104,7 +105,15 @@ class RecordedResidual:
             elif node not in seen:
                 seen.add(node)
                 stack.extend(node.edges)
+        self._nodes = seen
         return list(found.values())
+
+    def runs_own_code_only(self) -> bool:
+        """Return whether an unrecorded pass runs rules of primitives alone, on plain arrays."""
+        modes = MODES.get()
+        if self.array.__class__ is not ndarray or INTERCEPTOR.get() is not None:
+            return False
+        return not (modes is not None and modes.special) and have_rules_alone(self._nodes)
 
     def vjp(self, g: Any, targets: Sequence[Edge], *, recorded: bool) -> list[Any]:
         """Return the cotangents of some edges, given that of the value."""

@@ -17,8 +17,9 @@ from chainrule.backend.extensions import SCIPY
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, AutogradError, LinAlgError
 from chainrule.linalg import solve
+from chainrule.ops import where
 from chainrule.transforms.vmap.batched_array import BatchedArray
-from chainrule.transforms.vmap.vmap import vmap_for
+from chainrule.transforms.vmap.vmap import batched_pass, vmap_for
 
 MAX_DENSE = 1000
 """Number of unknowns up to which the Jacobian is computed and factorised by default."""
@@ -38,6 +39,7 @@ class Graph(Protocol):
 
     def vjp(self, g: Any, targets: Sequence[Edge], *, recorded: bool) -> list[Any]: ...
     def jvp(self, edges: Sequence[Edge], tangents: Sequence[Tensor | None]) -> Tensor: ...
+    def runs_own_code_only(self) -> bool: ...
 
 
 class Linearization:
@@ -79,6 +81,8 @@ class Linearization:
         units = eye(self.size, dtype=self.value.dtype)
         if self.size == 1:
             return self.row(units[0])[None]
+        if self._graph.runs_own_code_only():
+            return batched_pass(self.title, self.row, lambda unit: [self.row(unit)], units)[0]
         found: Tensor = vmap_for(self.title, self.row, self.row, units)
         return found
 
@@ -175,6 +179,27 @@ def _check_finite(at: Linearization, diagonal: Any) -> None:
             "nan in the data, and for functions outside of their domain, such as log of 0, at the "
             "solution"
         )
+
+
+class DiagonalInverse(Inverse):
+    """The Jacobian of equations of which each has an unknown of its own: its diagonal."""
+
+    _found: Tensor | None = None
+
+    def _solve(self, b: Tensor, transposed: bool) -> Tensor:
+        if self._found is None:
+            self._found = self._at.within(lambda: run_in(no_grad(), self._diagonal))
+        flat = (self._found == 0) & (b != 0)
+        if whole(flat._array).any():
+            raise LinAlgError(
+                f"{self._at.title}: at a multiple root, where the slope is 0, a root has no "
+                "derivative: leave such roots out of the result, or change the problem slightly"
+            )
+        found: Tensor = b / where(self._found == 0, 1, self._found)
+        return found
+
+    def _diagonal(self) -> Tensor:
+        return self._at.row(make(np.ones(self._at.size, self._at.value.dtype), None))
 
 
 class KrylovInverse(Inverse):

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.operands import as_tensors, plain_array
 from chainrule.autograd.record import unwatched_by
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, namespace, ndarray
@@ -38,7 +38,7 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
 
 def _constant(value: Any, *, weak: bool) -> Any:
     if is_array(value):
-        return make(value, None)
+        return make(plain_array(value), None)
     if isinstance(value, NumberProxy):
         return value.as_array()
     return value if weak and not isinstance(value, np.generic) else np.asarray(value)

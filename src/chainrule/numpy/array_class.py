@@ -333,7 +333,9 @@ def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
 
 def behaves_as_array(leaf: Any) -> bool:
     """Return whether a function gets an `ndarray` in the place of this argument."""
-    return is_array(leaf) or isinstance(leaf, np.generic) or leaf.__class__ is ndarray
+    if is_array(leaf) or leaf.__class__ is ndarray:
+        return True
+    return isinstance(leaf, np.generic | float | complex)  # times an array they are arrays
 
 
 # --- calls of NumPy's functions -------------------------------------------------------------------
@@ -463,8 +465,7 @@ def are_known(values: Any) -> bool:
 
 def _operand(value: Any) -> Any:
     """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
-    is_numpys = isinstance(value, np.generic | np.matrix)
-    return np.asarray(value) if is_numpys else array_of_list(value)
+    return np.asarray(value) if isinstance(value, np.generic) else array_of_list(value)
 
 
 def array_of_list(value: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentTypeError
 from chainrule.numpy.array_class import array_of_list, as_ndarrays, call, ndarray, unlock
 from chainrule.ops.sparse_products import is_sparse_matrix, sparse_product
 
@@ -37,10 +36,8 @@ def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, 
     def operator(self: Any, other: Any) -> Any:
         if other.__class__ in _DIRECT:  # without the cost of NumPy's protocol
             return tensors(self, other)
-        if ufunc in _PRODUCTS:
-            _check_matrix(ufunc, other)
-            if is_sparse_matrix(other):
-                return as_ndarrays(sparse_product(self, other, elementwise=ufunc is np.multiply))
+        if ufunc in _PRODUCTS and is_sparse_matrix(other):
+            return as_ndarrays(sparse_product(self, other, elementwise=ufunc is np.multiply))
         return ufunc(self, other)
 
     return operator
@@ -59,10 +56,8 @@ def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any,
     def operator(self: Any, other: Any) -> Any:
         if other.__class__ in _DIRECT:
             return tensors(self, other)
-        if ufunc in _PRODUCTS:
-            _check_matrix(ufunc, other)
-            if is_sparse_matrix(other):
-                return as_ndarrays(sparse_product(other, self, elementwise=ufunc is np.multiply))
+        if ufunc in _PRODUCTS and is_sparse_matrix(other):
+            return as_ndarrays(sparse_product(other, self, elementwise=ufunc is np.multiply))
         return ufunc(other, self)
 
     return operator
@@ -70,15 +65,6 @@ def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any,
 
 _DIRECT = frozenset([ndarray, float, int])
 _PRODUCTS = (np.matmul, np.multiply)
-
-
-def _check_matrix(ufunc: Any, other: Any) -> None:
-    """Raise for ``M * x``, which is a product of matrices if M is a `numpy.matrix`."""
-    if ufunc is np.multiply and isinstance(other, np.matrix):
-        raise ArgumentTypeError(
-            "multiply(): a numpy.matrix and an array that records: write @ for the product of "
-            "matrices, or np.asarray(M) * x for that of elements"
-        )
 
 
 def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

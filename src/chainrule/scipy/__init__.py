@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from chainrule.missing_names import missing
@@ -35,3 +38,25 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise missing(__name__, name)
     return import_module(f"{__name__}.{name}")
+
+
+class _Finder:
+    """Finds SciPy's own modules below ours: ``from chainrule.scipy.signal.windows import hann``."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        package, _, rest = name.removeprefix(f"{__name__}.").partition(".")
+        if not name.startswith(f"{__name__}.") or package not in __all__ or rest[:1] in "_":
+            return None
+        loader: Any = self
+        return ModuleSpec(name, loader) if find_spec(f"scipy.{package}.{rest}") else None
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """Return None: the module is one that Python makes, until it is loaded."""
+
+    def exec_module(self, module: Any) -> None:
+        """Put SciPy's module in the place of this one."""
+        name = module.__spec__.name
+        sys.modules[name] = import_module(name.removeprefix("chainrule."))
+
+
+sys.meta_path.append(_Finder())

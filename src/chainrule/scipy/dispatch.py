@@ -109,7 +109,9 @@ def refused(name: str, scipys: Function, reason: str) -> Function:
         )
 
     refuse.__doc__ = f"No derivative: {reason}."
-    return either(name, scipys, refuse, has_scipys_numbers=True)
+    function = either(name, scipys, refuse, has_scipys_numbers=True)
+    function.has_rule = False  # type: ignore[attr-defined]
+    return function
 
 
 def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:

@@ -13,7 +13,7 @@ from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.location import file_text
-from chainrule.autograd.operands import as_tensors, plain
+from chainrule.autograd.operands import as_tensors, plain, plain_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, storage_of
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
@@ -125,8 +125,9 @@ def primal(
 ) -> Tensor:
     """Return an argument to differentiate by as a tensor."""
     values = values_of(leaf)
-    if copy and is_array(values):
-        values = values.copy()
+    if is_array(values):
+        values = plain_array(values)
+        values = values.copy() if copy else values
     try:
         x = tensor_of(values)
     except TypeError:

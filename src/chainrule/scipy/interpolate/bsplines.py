@@ -7,6 +7,7 @@ matrix, come from the recursion of Cox and de Boor, and are differentiated by kn
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from chainrule.interop.manipulation import pad
 from chainrule.interop.operands import arrays_of, may_hold, tensor_of
 from chainrule.linalg import solve
 from chainrule.scipy.dispatch import call_ours, has_tensors
-from chainrule.scipy.interpolate.piecewise import (
+from chainrule.scipy.interpolate.interpolant import (
     ENDS,
     TABLE,
     Interpolant,
@@ -78,6 +79,14 @@ def spline_value(
     found = ops.sum(ops.reshape(rows, (*rows.shape, *[1] * (c.ndim - 1))) * terms, dim=1)
     found = ops.reshape(only_where(inside, found), (*shape, *c.shape[1:]))
     return ops.movedim(found, tuple(range(rank)), tuple(range(axis, axis + rank)))
+
+
+def powers(t: Any, c: Any, k: int) -> Tensor:
+    """Return the coefficients of a spline's polynomials between its knots, highest first."""
+    (t,), (c,) = coordinates_and_values("PPoly.from_spline", [t], [c])
+    return ops.stack(
+        [spline_value(t, c, k, t[:-1], nu) / math.factorial(nu) for nu in range(k, -1, -1)]
+    )
 
 
 def _padded(c: Tensor, size: int) -> Tensor:

@@ -13,15 +13,15 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 from chainrule.interop.manipulation import pad
 from chainrule.scipy.dispatch import call_ours, has_tensors
-from chainrule.scipy.interpolate.piecewise import (
+from chainrule.scipy.interpolate.interpolant import (
     ENDS,
     TABLE,
-    PPoly,
     column,
     coordinates_and_values,
     require,
     require_order,
 )
+from chainrule.scipy.interpolate.piecewise import PPoly
 from chainrule.scipy.linalg.banded import solve_bands
 from chainrule.scipy.operands import inexact
 

@@ -24,7 +24,7 @@ from chainrule.scipy.interpolate.bsplines import (
     spline_value,
 )
 from chainrule.scipy.interpolate.cubic import hermite, monotone_slopes
-from chainrule.scipy.interpolate.piecewise import (
+from chainrule.scipy.interpolate.interpolant import (
     TABLE,
     Interpolant,
     column,
@@ -170,8 +170,11 @@ class interp1d(Interpolant):
 
     def of_scipy(self) -> Any:
         """Return SciPy's object."""
-        if self._scipys is not None:
-            return self._scipys
+        found = self._scipys
+        if found is not None:  # its attributes may have been changed
+            found.method, found.bounds_error = self.method, self.bounds_error
+            found.fill_value = self.fill_value
+            return found
         x, y, fill_value = arrays_of([*self.data()])
         settings = (self._kind, self.axis, True, self.bounds_error, fill_value)
         return TABLE.scipys.interp1d(x, y, *settings)
@@ -400,8 +403,11 @@ class RegularGridInterpolator(Interpolant):
 
     def of_scipy(self) -> Any:
         """Return SciPy's object."""
-        if self._scipys is not None:
-            return self._scipys
+        found = self._scipys
+        if found is not None:  # its attributes may have been changed
+            found.method, found.bounds_error = self.method, self.bounds_error
+            found.fill_value = self.fill_value
+            return found
         grid, values, fill_value = arrays_of([*self.data()])
         settings = (self.method, self.bounds_error, fill_value)
         return TABLE.scipys.RegularGridInterpolator(grid, values, *settings)
@@ -434,7 +440,7 @@ class RegularGridInterpolator(Interpolant):
     def __call__(self, xi: Any, method: str | None = None, *, nu: Any = None) -> Any:
         """Return the values at points, or derivatives of orders `nu` along the axes."""
         if not self._has_tensors(xi):
-            return self._scipys(xi, method, nu=nu)
+            return self.of_scipy()(xi, method, nu=nu)
         method = self._plain(self.method if method is None else method)
         if nu is not None and method not in _WITH_NU:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Piecewise polynomials over tensors: `scipy.interpolate.PPoly`, and what all interpolants share.
+"""Piecewise polynomials over tensors: `scipy.interpolate.PPoly`.
 
 Coefficients are tensors of shape (order, intervals, ...). Which interval a point is in has no
 derivative; the value there has those of a polynomial in the distance from the interval's start.
@@ -6,8 +6,6 @@ derivative; the value there has those of a polynomial in the distance from the i
 
 from __future__ import annotations
 
-import abc
-import contextvars
 import functools
 import math
 from collections.abc import Callable
@@ -16,116 +14,29 @@ from typing import Any, Self
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd.tensor import Tensor
-from chainrule.backend import holds_somewhere
-from chainrule.backend.extensions import SCIPY
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.implicit.examples import with_numbers
+from chainrule.implicit.implicit_node import solution
+from chainrule.implicit.inverse import DiagonalInverse
 from chainrule.interop.calculus import interval_of
 from chainrule.interop.manipulation import pad
-from chainrule.interop.operands import arrays_of, is_tracked, may_hold
-from chainrule.numpy.array_class import are_known
-from chainrule.scipy.dispatch import Table, call_ours, has_tensors, refused
+from chainrule.interop.operands import arrays_of, may_hold
+from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.interpolate.bsplines import BSpline, powers
+from chainrule.scipy.interpolate.interpolant import (
+    TABLE,
+    Interpolant,
+    column,
+    coordinates_and_values,
+    integral,
+    only_where,
+    polynomial,
+    require,
+    within,
+    wrapped,
+)
 from chainrule.scipy.operands import inexact
-
-TABLE = Table("scipy.interpolate", SCIPY)
-"""The functions and classes of tensors of `scipy.interpolate`."""
-
-ENDS = {"clamped": 1, "natural": 2}
-"""Names of conditions at an end: the order of the derivative that is 0 there."""
-
-
-def coordinates_and_values(
-    name: str, coordinates: list[Any], values: list[Any]
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Return operands as tensors of one precision, of which coordinates are real."""
-    count = len(coordinates)
-    found = inexact(name, *coordinates, *values)
-    if found[0].is_complex():
-        return inexact(name, *coordinates, real=True), found[count:]
-    return found[:count], found[count:]
-
-
-def require(name: str, holds: Tensor, text: str) -> None:
-    """Raise if a condition is known not to hold for all elements."""
-    if holds_somewhere(ops.logical_not(holds)._array):
-        raise ArgumentError(f"{name}: {text}")
-
-
-def require_order(name: str, x: Any, text: str, is_strict: bool = True) -> None:
-    """Raise if an array isn't in ascending order, also where a compiled function is traced."""
-    if not has_tensors(x) and np.ndim(x) == 1:
-        steps = np.diff(np.asarray(x))
-        if not (steps > 0 if is_strict else steps >= 0).all():
-            raise ArgumentError(f"{name}: {text}")
-
-
-def column(x: Tensor, like: Tensor) -> Tensor:
-    """Return an array with as many axes after its own as `like` has after its first."""
-    return ops.reshape(x, (*x.shape, *[1] * (like.ndim - 1)))
-
-
-def wrapped(q: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Return points of the period from `start` to `end`, and the periods that they are away."""
-    turns = ops.floor((q - start) / (end - start)).detach()
-    known = ops.isfinite(turns)
-    if may_hold(ops.logical_not(known)):  # 0 · NaN would reach the gradients of the ends
-        q, turns = ops.where(known, q, math.nan), ops.where(known, turns, 0)
-    return q - turns * (end - start), turns
-
-
-def within(q: Tensor, start: Tensor, end: Tensor, extrapolate: bool) -> Tensor:
-    """Return whether there is a value at points: not at NaN, and outside if it is extrapolated."""
-    if extrapolate:
-        return ops.logical_not(ops.isnan(q))
-    return ops.logical_and(ops.greater_equal(q, start), ops.less_equal(q, end))
-
-
-def only_where(inside: Tensor, values: Tensor) -> Tensor:
-    """Return values at points, and NaN elsewhere."""
-    outside = ops.logical_not(inside)
-    if not may_hold(outside):
-        return values
-    return ops.masked_fill(
-        values, ops.reshape(outside, (*inside.shape, *[1] * (values.ndim - inside.ndim))), math.nan
-    )
-
-
-class Interpolant(abc.ABC):
-    """A function that was made of data: SciPy's where all is known, recorded where it isn't."""
-
-    @abc.abstractmethod
-    def data(self) -> tuple[Any, ...]:
-        """Return what the values depend on."""
-
-    @abc.abstractmethod
-    def of_scipy(self) -> Any:
-        """Return SciPy's object of the same data, without derivatives."""
-
-    def _has_tensors(self, *values: Any) -> bool:
-        """Whether these values or the data are tensors, so that a call is recorded."""
-        return has_tensors(*self.data(), *values)
-
-    def _of_data(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what depends on the data alone, and is kept: in no trace, if they are arrays."""
-        if self._has_tensors():
-            return call_ours(function, arguments, {})
-        return contextvars.Context().run(call_ours, function, arguments, {})
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of SciPy's object."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        full = f"scipy.interpolate.{type(self).__name__}.{name}"
-        if is_tracked(self.data()) or not are_known(list(self.data())):
-            if not hasattr(getattr(TABLE.scipys, type(self).__name__), name):
-                raise AttributeError(f"{full} doesn't exist")
-            raise MissingRuleError(
-                f"{full} has no derivative rule in chainrule: where no gradient is needed, make "
-                "the interpolant of x.detach()"
-            )
-        found = getattr(self.of_scipy(), name)
-        return refused(full, found, "it is SciPy's own here") if callable(found) else found
-
 
 # --- coefficients and values ----------------------------------------------------------------------
 
@@ -138,15 +49,6 @@ def _ascending(x: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     sign = ops.where(descends, -1, 1).astype(x.dtype)
     ends = ops.stack([x[0], x[-1]])
     return lambda points: sign * points, ops.stack([ops.amin(ends), ops.amax(ends)])
-
-
-def polynomial(parts: Tensor, degree: int, distance: Tensor, nu: int = 0) -> Tensor:
-    """Return the derivative of order `nu`, given the coefficients that it needs, highest first."""
-    distance = ops.reshape(distance, (*distance.shape, *[1] * (parts.ndim - 1 - distance.ndim)))
-    found = math.perm(degree, nu) * parts[0]
-    for power in range(degree - 1, nu - 1, -1):
-        found = found * distance + math.perm(power, nu) * parts[degree - power]
-    return found
 
 
 def _value(c: Any, x: Any, q: Any, nu: int = 0, extrapolate: Any = True, axis: int = 0) -> Tensor:
@@ -187,25 +89,67 @@ def _antiderivative(c: Any, x: Any) -> Tensor:
     return ops.stack([*parts, pad(starts, {0: (1, 0)})])
 
 
-def integral(
-    antiderivative: Any, start: Tensor, end: Tensor, a: Any, b: Any, periodic: bool
-) -> Any:
-    """Return the integral from `a` to `b`, by an antiderivative from `start` to `end`."""
-    found = []
-    for bound in (a, b):
-        if periodic:
-            at, turns = wrapped(bound, start, end)
-            found.append(antiderivative(at) + turns * (antiderivative(end) - antiderivative(start)))
-        else:
-            found.append(antiderivative(bound))
-    return found[1] - found[0]
-
-
 def _integral(c: Any, x: Any, a: Any, b: Any, extrapolate: Any) -> Any:
     (x, a, b), (c,) = coordinates_and_values("PPoly.integrate", [x, a, b], [c])
     whole, is_periodic = _antiderivative(c, x), extrapolate == "periodic"
     whole_at = functools.partial(_value, whole, x, extrapolate=bool(extrapolate))
     return integral(whole_at, x[0], x[-1], a, b, is_periodic)
+
+
+# --- roots ----------------------------------------------------------------------------------------
+
+
+def _roots(c: Any, x: Any, y: Any, discontinuity: bool, extrapolate: bool) -> Tensor:
+    """Return where the polynomials of one column have the value `y`, in ascending order."""
+    (x, y, c), _ = coordinates_and_values("PPoly.solve", [x, y, c], [0.0])
+    numbers = functools.partial(_located, (c, x, y), discontinuity, extrapolate)
+    q, interval, starts, is_whole = with_numbers("scipy.interpolate.PPoly.solve", numbers)
+    if not q.shape[0]:
+        none: Tensor = x[:0]
+        return none
+
+    def equation(q: Tensor) -> Tensor:
+        distance = q - x[interval]
+        value = polynomial(c[:, interval], c.shape[0] - 1, distance) - y
+        return ops.where(make(starts, None), distance, value)
+
+    found = solution(equation, q, DiagonalInverse, title="PPoly.solve")
+    result: Tensor = ops.masked_fill(found, make(is_whole, None), math.nan)
+    return result
+
+
+def _located(operands: Any, discontinuity: bool, extrapolate: bool) -> list[Any]:
+    """Return SciPy's roots, their intervals, and whether they are the intervals' starts.
+
+    They are where a polynomial jumps over the value, and where it is equal to it in the whole
+    interval; then nan follows, for which the last result is true.
+    """
+    c, x, y = [np.asarray(array) for array in arrays_of(list(operands))]
+    found = TABLE.scipys.PPoly.construct_fast(c, x)
+    crossings = found.solve(y[()], False, extrapolate)
+    q = found.solve(y[()], discontinuity, extrapolate)
+    is_whole = np.isnan(q)
+    starts = np.append(is_whole[1:], np.zeros(min(q.size, 1), bool))
+    following = iter([*crossings, math.nan])
+    expected = next(following)
+    for i, root in enumerate(q):
+        if root == expected or is_whole[i]:
+            expected = next(following)
+        else:
+            starts[i] = True
+    q = np.where(is_whole, x[0], q)
+    starts |= is_whole
+    sign = -1 if x[-1] < x[0] else 1
+    last = x.size - 2
+    after = np.clip(np.searchsorted(sign * x, sign * q, "right") - 1, 0, last)
+    before = np.clip(np.searchsorted(sign * x, sign * q, "left") - 1, 0, last)
+    rest = [
+        np.abs(TABLE.scipys.PPoly.construct_fast(c[:, [i]], x[[i, i + 1]])(at) - y)
+        for interval in (before, after)
+        for i, at in zip(interval, q, strict=True)
+    ]
+    is_before = np.array(rest[: q.size]) < np.array(rest[q.size :])
+    return [q, np.where(is_before & ~starts, before, after), starts, is_whole]
 
 
 def _checked(c: Any, x: Any, axis: int) -> tuple[Tensor, Tensor]:
@@ -329,6 +273,36 @@ class PPoly(Interpolant):
         if not self._has_tensors(a, b):
             return self.of_scipy().integrate(a, b, extrapolate)
         return call_ours(_integral, (self.c, self.x, a, b, extrapolate), {})
+
+    def solve(self, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
+        """Return where the polynomial has the value `y`; in an object array if it has columns."""
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        if not self._has_tensors(y):
+            return self.of_scipy().solve(y, discontinuity, extrapolate)
+        c = self.c
+        if c.dtype.kind == "c":
+            raise ArgumentError("PPoly.solve: Root finding is only for real-valued polynomials")
+        found = np.empty(c.shape[2:], dtype=object)
+        for i in np.ndindex(*c.shape[2:]):
+            of_column = (c[(..., *i)], self.x, y, discontinuity, bool(extrapolate))
+            found[i] = call_ours(_roots, of_column, {})
+        return found if found.ndim else found[()]
+
+    def roots(self, discontinuity: bool = True, extrapolate: Any = None) -> Any:
+        """Return where the polynomial is 0, with derivatives; see `solve`."""
+        return self.solve(0.0, discontinuity, extrapolate)
+
+    @classmethod
+    def from_spline(cls, tck: Any, extrapolate: Any = None) -> Self:
+        """Return a spline, an object or knots, coefficients and degree, as polynomials."""
+        if isinstance(tck, BSpline):
+            extrapolate = tck.extrapolate if extrapolate is None else extrapolate
+        t, c, k = getattr(tck, "tck", tck)
+        if not has_tensors(t, c):
+            found = TABLE.scipys.PPoly.from_spline((t, c, k), extrapolate)
+            return cls.construct_fast(found.c, found.x, found.extrapolate)
+        c = call_ours(powers, (t, c, k), {})
+        return cls.construct_fast(c, t, extrapolate)
 
     def extend(self, c: Any, x: Any) -> None:
         """Add breakpoints and coefficients, all of them arrays."""

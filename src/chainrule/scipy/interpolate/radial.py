@@ -20,7 +20,7 @@ from chainrule.interop.operands import array_of, arrays_of
 from chainrule.linalg import solve
 from chainrule.ops import matrix_transpose
 from chainrule.scipy.dispatch import call_ours, has_tensors
-from chainrule.scipy.interpolate.piecewise import TABLE, Interpolant, coordinates_and_values
+from chainrule.scipy.interpolate.interpolant import TABLE, Interpolant, coordinates_and_values
 
 scipy_spatial = LazyModule("scipy.spatial", SCIPY)
 

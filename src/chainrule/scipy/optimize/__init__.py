@@ -1,18 +1,31 @@
 """SciPy's solvers with derivatives: of trees, by chainrule's gradients, differentiable themselves.
 
-The other names of `scipy.optimize` are SciPy's own.
+The other names of `scipy.optimize` are SciPy's own: functions take arrays of `chainrule.numpy`, and
+have no derivative.
 """
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 from chainrule.scipy.optimize.curve_fitting import curve_fit
 from chainrule.scipy.optimize.minimization import minimize
+from chainrule.scipy.optimize.minimum_functions import (
+    fmin,
+    fmin_bfgs,
+    fmin_cg,
+    fmin_l_bfgs_b,
+    fmin_ncg,
+    fmin_powell,
+    leastsq,
+    minimize_scalar,
+    rosen,
+)
 from chainrule.scipy.optimize.root_functions import bisect, brenth, brentq, fsolve, newton, ridder
 from chainrule.scipy.optimize.roots import fixed_point, root, root_scalar
 from chainrule.scipy.optimize.sums_of_squares import least_squares
-from chainrule.scipy.optimize.unknowns import OPTIMIZE
+from chainrule.scipy.optimize.unknowns import OPTIMIZE, by_numbers
 
 __all__ = [
     "bisect",
@@ -20,17 +33,27 @@ __all__ = [
     "brentq",
     "curve_fit",
     "fixed_point",
+    "fmin",
+    "fmin_bfgs",
+    "fmin_cg",
+    "fmin_l_bfgs_b",
+    "fmin_ncg",
+    "fmin_powell",
     "fsolve",
     "least_squares",
+    "leastsq",
     "minimize",
+    "minimize_scalar",
     "newton",
     "ridder",
     "root",
     "root_scalar",
+    "rosen",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(OPTIMIZE, name)
+    found = getattr(OPTIMIZE, name)
+    return by_numbers(f"scipy.optimize.{name}", found) if isfunction(found) else found

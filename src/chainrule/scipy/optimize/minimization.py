@@ -37,6 +37,7 @@ from chainrule.scipy.optimize.unknowns import (
     joined,
     scalar,
     warn_of_failure,
+    without_rules,
 )
 from chainrule.transforms import grad, hessian, hvp, value_and_grad
 
@@ -98,7 +99,8 @@ def minimize(
     scipy.optimize.OptimizeResult
         Its `x`, in the structure of `x0`, and its `fun` are differentiable with respect to
         everything that the function depends on: `args`, tensors that it closes over, bounds. The
-        other fields are SciPy's numbers. There is no derivative with respect to the start.
+        derivative of `jac`, `hess`, `hess_inv` and `multipliers` is an error, and the other fields
+        are SciPy's numbers. There is no derivative with respect to the start.
 
     Raises
     ------
@@ -193,6 +195,8 @@ class Problem:
             return results[0]
         result = results[0] if len(results) == 1 else joined(results)
         result.x, result.fun = found, self.value(found)
+        mend = "cr.grad(fun)(result.x) and cr.hessian(fun)(result.x) have one"
+        without_rules(result, unknowns.as_arrays, mend)
         warn_of_failure(title, results, found)
         warn_of_doubtful(title, doubtful, found)
         return result

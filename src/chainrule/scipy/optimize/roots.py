@@ -24,6 +24,7 @@ from chainrule.scipy.optimize.unknowns import (
     joined,
     scalar,
     warn_of_failure,
+    without_rules,
 )
 from chainrule.transforms import grad, jacobian
 
@@ -162,6 +163,7 @@ def root(
     (value,) = with_numbers("scipy.optimize.root", numbers)
     result = results[0] if len(results) == 1 else joined(results)
     result.x = system.solution(value, linear_solver)
+    without_rules(result, unknowns.as_arrays, "cr.jacobian(fun)(result.x) has one")
     warn_of_failure("root", results, result.x)
     return result
 

@@ -14,6 +14,7 @@ from chainrule.implicit.inverse import inverse_maker
 from chainrule.implicit.solutions import differentiable, numbers_of, without_history
 from chainrule.implicit.vectors import vector_of
 from chainrule.interop.operands import arrays_of
+from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops import arctan, log1p, sqrt, where
 from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.bounds import (
@@ -31,6 +32,7 @@ from chainrule.scipy.optimize.unknowns import (
     check_recorded,
     joined,
     warn_of_failure,
+    without_rules,
 )
 from chainrule.transforms import grad, jacobian
 
@@ -91,9 +93,10 @@ def least_squares(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        Its `x`, in the structure of `x0`, and its `cost` are differentiable with respect to
-        everything that `fun` depends on. The other fields are SciPy's numbers. There is no
-        derivative with respect to the start.
+        Its `x`, in the structure of `x0`, its residuals `fun` and its `cost` are differentiable
+        with respect to everything that `fun` depends on. The derivative of `jac` and `grad` is an
+        error, and the other fields are SciPy's numbers. There is no derivative with respect to
+        the start.
 
     Raises
     ------
@@ -159,7 +162,15 @@ def least_squares(
         results[0].x = unknowns.result(results[0].x)
         return results[0]
     result = results[0] if len(results) == 1 else joined(results)
-    result.x, result.cost = found, problem.cost(vector_of(title, found))
+    residuals = problem.residuals(vector_of(title, found), problem.given)
+    recorded = (residuals, problem.cost_of(residuals))
+    result.x = found
+    result.fun, result.cost = as_ndarrays(recorded) if unknowns.as_arrays else recorded
+    without_rules(
+        result,
+        unknowns.as_arrays,
+        "cr.jacobian(fun)(result.x) is the Jacobian, times result.fun it is the gradient",
+    )
     warn_of_failure(title, results, found)
     warn_of_doubtful(title, doubtful, found)
     return result
@@ -199,7 +210,10 @@ class _Problem:
 
     def cost(self, x: Tensor, given: Any = None) -> Tensor:
         """Return half the sum of squares, or of what the loss makes of them."""
-        f = self.residuals(x, given or self.given)
+        return self.cost_of(self.residuals(x, given or self.given))
+
+    def cost_of(self, f: Tensor) -> Tensor:
+        """Return the cost of residuals."""
         z = (f / self.f_scale) ** 2
         rho = self.loss(z)[0] if callable(self.loss) else LOSSES[self.loss](z)
         cost: Tensor = 0.5 * self.f_scale**2 * rho.sum()

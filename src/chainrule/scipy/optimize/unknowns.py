@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,17 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import LazyModule
+from chainrule.autograd.views import current_node
+from chainrule.backend import LazyModule, is_known
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
 from chainrule.implicit.solutions import are_arrays, numbers_of
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
+from chainrule.numpy.array_class import as_ndarrays
+from chainrule.scipy.error_texts import explaining
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import kind_of
 
@@ -103,6 +109,49 @@ def _holds_numbers(x0: Any) -> bool:
     )
 
 
+# --- functions without derivatives ----------------------------------------------------------------
+
+
+@functools.cache
+def by_numbers(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of SciPy's that takes arrays which record nothing as NumPy's.
+
+    So do the functions among its arguments return them: SciPy's compiled code takes no others.
+    """
+
+    @explaining(name)
+    @functools.wraps(scipys)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _as_numbers(name, args), _as_numbers(name, kwargs)
+        return scipys(*args, **kwargs)
+
+    function.has_rule = False  # type: ignore[attr-defined]
+    return function
+
+
+def _as_numbers(name: str, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.requires_grad and is_grad_enabled():
+            raise MissingRuleError(
+                f"{name} has no derivative rule in chainrule: cr.implicit_function(solver, "
+                "residual) gives its solution one, by the equation that it fulfils. Where no "
+                "gradient is needed, pass x.detach()"
+            )
+        return numbers_of(value) if is_known(value._array) else value
+    if value.__class__ in (list, tuple):
+        return value.__class__([_as_numbers(name, part) for part in value])
+    if value.__class__ is dict:
+        return {key: _as_numbers(name, part) for key, part in value.items()}
+    if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+
+        @functools.wraps(value)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return _as_numbers(name, value(*args, **kwargs))
+
+        return function
+    return value
+
+
 # --- calls of the user's functions ----------------------------------------------------------------
 
 
@@ -163,6 +212,24 @@ def check_first(title: str, function: Any, values: Any, args: Any) -> None:
 def _has_nan(leaf: Any) -> bool:
     array = np.asarray(arrays_of(leaf))
     return array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
+def without_rules(result: Any, as_arrays: bool, mend: str) -> None:
+    """Give matrices and gradients of SciPy's a history, which raises where it is differentiated.
+
+    They depend on what the solution `x` depends on, and a number would count as a constant.
+    """
+    sources = [x for _, x in pytree.leaves(result.x) if isinstance(x, Tensor) and x.requires_grad]
+    for name in _WITHOUT_RULES & result.keys():
+        array = result[name]
+        if sources and isinstance(array, np.ndarray) and array.dtype.kind == "f":
+            reason = f"`{name}` of the result, which SciPy computed, has no derivative: {mend}"
+            edges = tuple([current_node(x) for x in sources])
+            found = make(array, ErrorNode(reason, edges))
+            result[name] = as_ndarrays(found) if as_arrays else found
+
+
+_WITHOUT_RULES = frozenset(["jac", "grad", "hess", "hess_inv", "multipliers", "fjac", "r"])
 
 
 def has_history(tree: Any) -> bool:

@@ -125,17 +125,22 @@ ufunc("smirnovi", "n p", integer="n", reasons={"p": _STEPS})
 
 
 def _tukey_x(xp: Any, lmbda: Array, out: Array) -> Array:
-    return 1 / (xp.pow(out, lmbda - 1) + xp.pow(1 - out, lmbda - 1))
+    inside = (out > 0) & (out < 1)  # the support ends where λ > 0
+    out = xp.where(inside, out, 0.5 * xp.ones_like(out))
+    found = 1 / (xp.pow(out, lmbda - 1) + xp.pow(1 - out, lmbda - 1))
+    return xp.where(inside, found, xp.zeros_like(found))
 
 
 def _tukey_lambda(xp: Any, lmbda: Array, out: Array) -> Array:
+    inside = (out > 0) & (out < 1)
+    slope, out = _tukey_x(xp, lmbda, out), xp.where(inside, out, 0.5 * xp.ones_like(out))
     total: Array = None
     for p, sign in ((out, 1), (1 - out, -1)):
         log = xp.log(p)
         one = xp.ones_like(lmbda * log)
         term = sign * log * log * xp.special.hyp1f1(2 * one, 3 * one, lmbda * log) / 2
         total = term if total is None else total + term
-    return -total * _tukey_x(xp, lmbda, out)
+    return -total * slope
 
 
 ufunc("tklmbda", "x lmbda", x=_tukey_x, lmbda=_tukey_lambda)

@@ -22,6 +22,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import numpy_xp, promoted
 from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError
+from chainrule.interop.operands import tensor_of
 from chainrule.operation import SCIPY_UFUNCS, operation
 from chainrule.primitives.primitive import Primitive, Rule, is_complex, parameters
 from chainrule.primitives.shaping import broadcast_to
@@ -324,7 +325,8 @@ def _kinds(name: str) -> tuple[str, ...]:
 
 def _operands(declared: Ufunc, operands: tuple[Operand, ...]) -> list[Tensor]:
     """Return the operands as tensors of the promoted dtype, real or complex as SciPy takes them."""
-    tensors = as_tensors(operands)
+    lists = [tensor_of(x) if isinstance(x, list | tuple) else x for x in operands]
+    tensors = as_tensors(lists)
     dtype = functools.reduce(promoted, [t._array.dtype for t in tensors])
     if dtype.kind not in "fc":
         dtype = default_dtype()

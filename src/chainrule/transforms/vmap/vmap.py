@@ -11,6 +11,7 @@ import numpy as np
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
+from chainrule.autograd.operands import plain_array
 from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import (
@@ -315,6 +316,8 @@ def _check_dims(dims: Any) -> Any:
 def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
     if isinstance(leaf, Selection):
         leaf.refuse()
+    if isinstance(leaf, np.ndarray):
+        leaf = plain_array(leaf)
     try:
         return tensor_of(leaf)
     except TypeError:
