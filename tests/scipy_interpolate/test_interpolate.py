@@ -434,6 +434,18 @@ def test_interpolants_of_arrays_are_used_in_a_transform_first(transform: Any) ->
         np.testing.assert_allclose(used(q), wanted, 1e-9)  # it kept nothing of the transform
 
 
+def test_curvatures_at_both_ends_and_antiderivatives_of_a_period() -> None:
+    found, wanted = [], []
+    for s, results in ((cr.scipy.interpolate, found), (scipy_interpolate, wanted)):
+        y = cr.tensor(Y, requires_grad=True) if s is cr.scipy.interpolate else Y
+        results.append(s.CubicSpline(X, y, bc_type=((2, 0.7), (2, -0.4)))(AROUND))
+        whole = s.CubicSpline(X, y, extrapolate="periodic").antiderivative()
+        results.append(whole(AROUND))
+        assert whole.extrapolate is False
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.detach(), other, 1e-9, 1e-12)
+
+
 def test_neighbors() -> None:
     settings = {"neighbors": 5, "smoothing": 0.1}
     weights = RNG.normal(size=3)
