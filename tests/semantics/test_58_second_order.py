@@ -576,7 +576,7 @@ def test_s58_wherever_on_ctx_it_is(set_on, read):
 
 
 def test_s58_what_setup_context_computed_is_no_constant_either():
-    class Square(cr.Function):
+    class Square(cr.autograd.Function):
         @staticmethod
         def forward(x):
             return x * x
