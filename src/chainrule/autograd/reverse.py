@@ -100,6 +100,7 @@ class BackwardPass:
     leaves: dict[AccumulateGrad, Any] | None = None  # in a walk: those without hooks, in any order
     retaining: bool = True  # set the .grad of tensors with retain_grad()
     roots: Sequence[Node] = ()  # the nodes that it starts at
+    watched: Callable[..., Any] | None = None  # calls code of users while nothing else is watched
 
     def __init__(self, retain_graph: bool, create_graph: bool) -> None:
         self.retain_graph = retain_graph
@@ -147,7 +148,7 @@ class BackwardPass:
         """
         queue, pending = self.queue, self.pending
         receiving, running, captures = self.receiving, self.running, self.captures
-        anomaly = self.anomaly
+        special = self.anomaly or self.watched is not None
         self.roots = roots = [*pending]
         leaves: dict[AccumulateGrad, Any] = {}
         self.leaves = leaves
@@ -176,7 +177,7 @@ class BackwardPass:
                     if receiving is not None and node not in receiving:
                         continue  # a root that leads to no target
                     if node.hooks is not None or node in captures:
-                        g = self._run_pre_hooks(node, g)
+                        g = self._call(self._run_pre_hooks, node, g)
                     if g is None or (receiving is not None and node not in running):
                         continue
                 if node.__class__ is AccumulateGrad:
@@ -185,11 +186,11 @@ class BackwardPass:
                     if leaf is not None and leaf._node is not None:  # else it was frozen since
                         self.add_to_grad(leaf, g, alone)
                     if node.hooks is not None:
-                        self._accumulated(node, leaf, g)
+                        self._call(self._accumulated, node, leaf, g)
                     continue
-                grads = self._checked_vjp(node, g) if anomaly else node.vjp(g, self)
+                grads = self._special_vjp(node, g) if special else node.vjp(g, self)
                 if node.hooks is not None and node.hooks.post:
-                    grads = self._run_post_hooks(node, grads, g)
+                    grads = self._call(self._run_post_hooks, node, grads, g)
                 g = None
                 edges = node.edges
                 position = -1  # counted by hand: making a `zip` costs as much as three rounds
@@ -307,6 +308,10 @@ class BackwardPass:
 
     # --- hooks ---
 
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call what may run code of users, which a trace watches."""
+        return function(*args) if self.watched is None else self.watched(function, *args)
+
     def conjugate(self, g: Any) -> Any:
         """Turn a cotangent of the bilinear pairing into PyTorch's gradient ∂L/∂z*, or back."""
         return g if g.dtype.kind != "c" else (self.xp or namespace(g)).conj(g)
@@ -383,11 +388,16 @@ class BackwardPass:
                     grads[i] = None if value is None else self.take(value)
         return grads
 
-    def _checked_vjp(self, node: Node, g: Any) -> Sequence[Any]:
-        """Run a node in anomaly mode."""
-        from chainrule.autograd import anomaly
+    def _special_vjp(self, node: Node, g: Any) -> Sequence[Any]:
+        """Run a node in anomaly mode, or in a trace."""
+        if self.anomaly:
+            from chainrule.autograd import anomaly
 
-        return anomaly.checked_vjp(self, node, g)
+            return anomaly.checked_vjp(self, node, g)
+        if node.runs_user_code:
+            grads: Sequence[Any] = self._call(node.vjp, g, self)
+            return grads
+        return node.vjp(g, self)
 
     # --- leaves ---
 

@@ -43,6 +43,11 @@ class NamespaceDefaults:
         """
         return None
 
+    @property
+    def watched(self) -> Callable[..., Any] | None:
+        """What calls code of users within such a function; None if nothing watches it."""
+        return None
+
     def run_forward(
         self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any
     ) -> Any:

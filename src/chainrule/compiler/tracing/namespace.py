@@ -19,7 +19,7 @@ from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing import repeated_calls
-from chainrule.compiler.tracing.execution import is_reporting, unreported
+from chainrule.compiler.tracing.execution import is_reporting, reported, unreported
 from chainrule.compiler.tracing.symbol import (
     TRACING,
     Flags,
@@ -190,6 +190,10 @@ class SymbolNamespace(NamespaceDefaults):
     @property
     def unwatched(self) -> Callable[..., Any] | None:
         return unreported if is_reporting() else None
+
+    @property
+    def watched(self) -> Callable[..., Any] | None:
+        return reported if is_reporting() else None
 
     def run_forward(
         self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any
