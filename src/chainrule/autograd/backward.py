@@ -31,7 +31,6 @@ from chainrule.autograd.modes import (
 from chainrule.autograd.namespace import TENSOR_XP, connected
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint, unused_text
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import unwatched_by
 from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell
 from chainrule.autograd.reverse import BackwardPass, owned
@@ -190,9 +189,7 @@ def run_pass(run: BackwardPass) -> None:
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
         if inner.nesting % _PASSES_PER_STACK == 0:
             walk = functools.partial(_walk_in_thread, walk)
-    unwatched = _unwatched(run)
-    if unwatched is not None:
-        walk = functools.partial(unwatched, walk)
+    walk = run.by_namespace(walk)
     try:
         try:
             MODES.set(inner)
@@ -205,18 +202,6 @@ def run_pass(run: BackwardPass) -> None:
         MODES.set(outer)
         ERRSTATE.set(errstate)
         raise
-
-
-def _unwatched(run: BackwardPass) -> Callable[..., Any] | None:
-    """Return what calls a pass in a trace so that only code of users is watched, if any is."""
-    for g in run.pending.values():
-        array = g._array if isinstance(g, Tensor) else g
-        if isinstance(array, (ndarray, dict)):
-            return None
-        xp = namespace(array)
-        run.watched = xp.watched
-        return unwatched_by(xp)
-    return None
 
 
 def _walk_in_thread(walk: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ takes that one, again and again: no recursion, no counting beforehand, the same 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
@@ -100,7 +101,7 @@ class BackwardPass:
     leaves: dict[AccumulateGrad, Any] | None = None  # in a walk: those without hooks, in any order
     retaining: bool = True  # set the .grad of tensors with retain_grad()
     roots: Sequence[Node] = ()  # the nodes that it starts at
-    watched: Callable[..., Any] | None = None  # calls code of users while nothing else is watched
+    watched: Callable[..., Any] | None = None  # calls what may be code of users, in a trace
 
     def __init__(self, retain_graph: bool, create_graph: bool) -> None:
         self.retain_graph = retain_graph
@@ -234,6 +235,18 @@ class BackwardPass:
             if isinstance(error, InPlaceError):
                 remember_failure(roots, error)
             raise
+
+    def by_namespace(self, walk: Callable[[], None]) -> Callable[[], None]:
+        """Return what walks as the namespace of the cotangents wants it, if no mode looks on."""
+        g = next(iter(self.pending.values()), None)
+        if g.__class__ is dict:
+            g = next(iter(g.values()))
+        if isinstance(g, Tensor):
+            g = g._array
+        state = current_modes()
+        if g is None or g.__class__ is ndarray or (state is not None and state.special):
+            return walk
+        return functools.partial(namespace(g).walk, self, walk)
 
     def capture_only(
         self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, earliest: int = 0

@@ -43,10 +43,9 @@ class NamespaceDefaults:
         """
         return None
 
-    @property
-    def watched(self) -> Callable[..., Any] | None:
-        """What calls code of users within such a function; None if nothing watches it."""
-        return None
+    def walk(self, run: Any, walk: Callable[[], None]) -> None:
+        """Run a backward pass of cotangents of this namespace."""
+        walk()
 
     def run_forward(
         self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any

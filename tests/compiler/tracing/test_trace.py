@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import runpy
+import sys
 import threading
 import tracemalloc
 import weakref
@@ -451,6 +452,42 @@ def test_hooks_of_saved_tensors_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
         with cr.saved_tensors_hooks(times_factor, lambda x: x):
             y = x * x
         return cr.autograd_grad(y.sum(), x)[0]
+
+    compiled = cr.compile(gradient)
+    x = leaf(1.0, 2.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+
+
+@pytest.mark.parametrize("place", ["function", "hook", "pre-hook", "post-hook"])
+def test_code_of_users_in_a_backward_pass_is_seen(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of what is called is put together at run time, so that only watching tells."""
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    module = sys.modules[__name__]
+
+    def scaled(g: Any) -> Any:
+        return getattr(module, "_".join(["times", "factor"]))(g)
+
+    @cr.autograd_function
+    def same(ctx: Any, x: Any) -> Any:
+        return x * 1.0
+
+    @same.backward
+    def _(ctx: Any, g: Any) -> Any:
+        return scaled(g) if place == "function" else g
+
+    def gradient(x: Any) -> Any:
+        y = same((x * x).sin())
+        if place == "hook":
+            y.register_hook(scaled)
+        elif place == "pre-hook":
+            y.grad_fn.register_prehook(lambda grads: (scaled(grads[0]),))
+        elif place == "post-hook":
+            y.grad_fn.register_hook(lambda grads, _: (scaled(grads[0]),))
+        return cr.autograd_grad((y * x).sum(), x)[0]
 
     compiled = cr.compile(gradient)
     x = leaf(1.0, 2.0)
