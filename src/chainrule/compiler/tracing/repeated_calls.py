@@ -18,6 +18,7 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.program import ATOMS, Op, Value, map_values
+from chainrule.compiler.tracing.size_reads import READS
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.compiler.tracing.trace import Trace
 from chainrule.primitives.primitive import forward_of
@@ -165,8 +166,18 @@ def _forward(primitive: Any, *arrays: Any, **settings: Any) -> Any:
 
 
 def number(array: Any) -> Symbol:
-    """Return the symbol of a number: each its own constant, as exports compare their places."""
-    return _trace().symbol_of(array)
+    """Return the symbol of a number, the same for equal ones of one dtype.
+
+    While exports compare the places of constants at several sizes, each is its own.
+    """
+    trace = _trace()
+    if READS.get() is not None:
+        return trace.symbol_of(array)
+    key = array.dtype, array.tobytes()
+    found: Symbol | None = trace.calls.get(key)
+    if found is None:
+        found = trace.calls[key] = trace.symbol_of(array)
+    return found
 
 
 def _trace() -> Trace:
