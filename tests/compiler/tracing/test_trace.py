@@ -386,6 +386,9 @@ def agree_in_derivatives(function: Callable[[Any], Any]) -> None:
         lambda x: cr.where(x > 0.5, x, x * x) + cr.where(x > 0.25, x * x, x),
         lambda x: cr.stack([x[i, j] * x[j, i] for i in range(2) for j in range(2)]),
         lambda x: x.to(cr.float32).to(cr.float64) * x + x.to(cr.float64),
+        lambda x: sum(a * k + a * b for k in (2, 3, 5) for a, b in [(x * k).split(1), x.split(1)]),
+        lambda x: sum(a.sum() * b[k % 2] for k in (0, 1, 2) for a, b in [cr.linalg.eigh(x + x.T)]),
+        lambda x: x[0] * x[-1] + x[1] * x[-2] + x[0, -1] * x[-1:, 0] + x[:1, 1] * x[1:, -2],
     ],
 )
 def test_a_rule_for_other_arguments_is_another(function: Callable[[Any], Any]) -> None:

@@ -146,8 +146,6 @@ def run_forward(
     trace = _trace()
     if forward is None:
         forward = partial(_forward, primitive)
-    if primitive.multiple:
-        return forward(*arrays, **(settings or {}))
     inputs: list[Symbol] = []
     key: list[Any] = [primitive]
     try:
@@ -158,6 +156,8 @@ def run_forward(
     except _UnlikeError:
         return forward(*arrays, **(settings or {}))
     run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
+    if primitive.multiple:
+        return _run(trace, key, inputs, run)
     return _run(trace, key, inputs, run, one=True)[0]
 
 
@@ -196,7 +196,7 @@ def _run(
 ) -> tuple[Any, ...]:
     """Return the results of a function of symbols, whose ops are known for equal keys.
 
-    The function returns a tuple, or `one` result.
+    The function returns several, or `one` result.
     """
     values = [x._value if x._base is None else x.value for x in inputs]
     count = len(values)
@@ -208,7 +208,7 @@ def _run(
     if known is not None:
         return _repeat(trace, known, inputs, values)
     begin = len(trace.ops)
-    results = (function(),) if one else function()
+    results = (function(),) if one else tuple(function())
     ops = trace.ops[begin:]
     if all(map(_is_repeatable, ops)) and all(
         result is None or (result.__class__ is Symbol and not result.writes) for result in results
