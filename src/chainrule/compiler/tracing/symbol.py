@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value, product_left_to
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing.size_reads import user_shape, user_size
+from chainrule.compiler.tracing.size_reads import READS, user_shape, user_size
 from chainrule.errors import CompileError
 
 if TYPE_CHECKING:
@@ -324,7 +324,8 @@ class Symbol(ArrayProxy):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return user_shape(self._value.shape)
+        shape = self._value.shape
+        return shape if READS.get() is None else user_shape(shape)
 
     @shape.setter
     def shape(self, shape: Any) -> None:
