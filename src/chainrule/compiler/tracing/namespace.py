@@ -176,6 +176,9 @@ class _Submodule:
         return functools.partial(record, self._prefix + name)
 
 
+_recorder: Any = recorder.record
+
+
 class SymbolNamespace(NamespaceDefaults):
     """Functions of symbols under the names that rules call."""
 
@@ -186,7 +189,7 @@ class SymbolNamespace(NamespaceDefaults):
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
     special = _Submodule("scipy.special.")
-    apply: Any = functools.partial(unreported, recorder.record)
+    apply: Any = functools.partial(unreported, _recorder)
     walk = staticmethod(recorder.walk)
 
     @property

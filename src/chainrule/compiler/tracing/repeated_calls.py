@@ -69,7 +69,7 @@ class _OpTemplate:
 def _picker(numbers: list[int]) -> Callable[[list[Value]], tuple[Value, ...]]:
     """Return the function that returns the items of a list with these numbers."""
     if len(numbers) > 1:
-        found: Any = operator.itemgetter(*numbers)
+        found: Callable[[list[Value]], tuple[Value, ...]] = operator.itemgetter(*numbers)
         return found
     return lambda values: tuple([values[number] for number in numbers])
 
