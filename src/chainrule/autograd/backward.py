@@ -189,6 +189,7 @@ def run_pass(run: BackwardPass) -> None:
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
         if inner.nesting % _PASSES_PER_STACK == 0:
             walk = functools.partial(_walk_in_thread, walk)
+    walk = run.by_namespace(walk)
     try:
         try:
             MODES.set(inner)

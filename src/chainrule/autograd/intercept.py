@@ -24,9 +24,10 @@ from chainrule.interrupts import P, T, call_then, call_with
 class Interceptor(Protocol):
     """Base class of what reads and writes of tensors' slots are redirected to: a trace, a vmap."""
 
-    own: type | None = None
+    own: Any = None
     """Class of the arrays whose tensors are its own: these it is not asked about, which is most of
-    the cost of a trace, except where the array itself is set."""
+    the cost of a trace, except where the array itself is set. The class's namespace records the
+    application of a primitive to them."""
 
     def proxy(self, tensor: Tensor) -> Tensor:
         """Return the tensor whose slots are read instead of those of `tensor`."""

@@ -106,6 +106,7 @@ class Node:
     hooks: Hooks | None
     code: CodeType | None
     instruction: int
+    runs_user_code = True  # whether `vjp` may
 
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         """Return the cotangents of the inputs, given that of the output (a list of several)."""

@@ -42,6 +42,7 @@ class PrimitiveNode(Node):
     input_meta: (
         tuple[tuple[tuple[int, ...], Any], ...] | None
     )  # the inputs' shapes and dtypes, if they differ
+    runs_user_code = False
 
     @property
     def name(self) -> str:
@@ -202,6 +203,8 @@ class HookedNode(MultiOutputNode):
     """A node whose saved arrays are each a `SavedTensor`; it may have one output."""
 
     __slots__ = ()
+
+    runs_user_code = True
 
     def output_edge(self, index: int) -> Edge:
         return self.edge_of(~index)

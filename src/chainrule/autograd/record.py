@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.error_messages import fail
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import user_line
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge, Node, NodeOutput
@@ -33,7 +34,7 @@ from chainrule.primitives.primitive import Primitive, forward_of
 Array = Any
 
 _new = object.__new__
-_mode = MODES.get
+_mode, _interceptor = MODES.get, INTERCEPTOR.get
 _frame = sys._getframe
 np_asarray, np_array, np_add = numpy_xp.asarray, numpy_xp.array, numpy_xp.add
 
@@ -159,6 +160,11 @@ def apply(
 
     `kernel` is the primitive's forward function of NumPy arrays, if the caller has it.
     """
+    interceptor = _interceptor()
+    if interceptor is not None and interceptor.own is not None:
+        found = interceptor.own.namespace.apply(interceptor, primitive, operands, None, settings)
+        if found is not NotImplemented:
+            return found
     carried = None
     for operand in operands:
         if operand.__class__ is not Tensor:
@@ -206,7 +212,7 @@ def apply(
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
-        input_meta = None if len(arrays) == 1 else _input_meta(primitive, edges, arrays, out)
+        input_meta = None if len(arrays) == 1 else types_of_inputs(primitive, edges, arrays, out)
         node = record(primitive, edges, arrays, out, settings, input_meta)
     result = make(out, node)
     if primitive.view:
@@ -255,7 +261,7 @@ def as_carried(result: Tensor, kind: type[Tensor]) -> Tensor:
     return result
 
 
-def _input_meta(
+def types_of_inputs(
     primitive: Primitive, edges: tuple[Edge, ...], arrays: tuple[Array, ...], out: Array
 ) -> Any:
     """Return the shapes and dtypes of several inputs, to which a pass reduces the cotangents.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.error_messages import fail
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, prepare_looking
 from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
@@ -39,7 +40,7 @@ from chainrule.primitives.primitive import (
 Array = Any
 
 _new = object.__new__
-_mode = MODES.get
+_mode, _interceptor = MODES.get, INTERCEPTOR.get
 _frame = sys._getframe
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
 
@@ -294,7 +295,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if b is not number or dtype is not known:
                 y = np_array(b, dtype)
                 last[0] = (b, dtype, y)  # in a loop, the next one is the same
-            given, b = b, None
+            b = None
         elif (
             a.__class__ in _NUMBERS
             and b.__class__ is Tensor
@@ -305,7 +306,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if a is not number or dtype is not known:
                 x = np_array(a, dtype)
                 last[0] = (a, dtype, x)
-            given, a = a, None
+            a = None
         else:
             carried = carried_class((a, b))
             if carried is not None:
@@ -325,10 +326,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)
             else:
+                interceptor = _interceptor()
+                if interceptor is not None and interceptor.own is not None:
+                    of_trace = interceptor.own.namespace.apply
+                    found = of_trace(interceptor, primitive, (a, b), (x, y), None)
+                    if found is not NotImplemented:
+                        return found
                 xp = namespace_among((x, y))
-                unwatched = unwatched_by(xp)
-                if unwatched is not None:
-                    return unwatched(function, given if a is None else a, given if b is None else b)
                 if a is None:
                     x = xp.number(x, y)
                 elif b is None:

@@ -7,6 +7,7 @@ takes that one, again and again: no recursion, no counting beforehand, the same 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
@@ -100,6 +101,7 @@ class BackwardPass:
     leaves: dict[AccumulateGrad, Any] | None = None  # in a walk: those without hooks, in any order
     retaining: bool = True  # set the .grad of tensors with retain_grad()
     roots: Sequence[Node] = ()  # the nodes that it starts at
+    watched: Callable[..., Any] | None = None  # calls what may be code of users, in a trace
 
     def __init__(self, retain_graph: bool, create_graph: bool) -> None:
         self.retain_graph = retain_graph
@@ -147,7 +149,7 @@ class BackwardPass:
         """
         queue, pending = self.queue, self.pending
         receiving, running, captures = self.receiving, self.running, self.captures
-        anomaly = self.anomaly
+        special = self.anomaly or self.watched is not None
         self.roots = roots = [*pending]
         leaves: dict[AccumulateGrad, Any] = {}
         self.leaves = leaves
@@ -176,7 +178,7 @@ class BackwardPass:
                     if receiving is not None and node not in receiving:
                         continue  # a root that leads to no target
                     if node.hooks is not None or node in captures:
-                        g = self._run_pre_hooks(node, g)
+                        g = self._call(self._run_pre_hooks, node, g)
                     if g is None or (receiving is not None and node not in running):
                         continue
                 if node.__class__ is AccumulateGrad:
@@ -185,11 +187,11 @@ class BackwardPass:
                     if leaf is not None and leaf._node is not None:  # else it was frozen since
                         self.add_to_grad(leaf, g, alone)
                     if node.hooks is not None:
-                        self._accumulated(node, leaf, g)
+                        self._call(self._accumulated, node, leaf, g)
                     continue
-                grads = self._checked_vjp(node, g) if anomaly else node.vjp(g, self)
+                grads = self._special_vjp(node, g) if special else node.vjp(g, self)
                 if node.hooks is not None and node.hooks.post:
-                    grads = self._run_post_hooks(node, grads, g)
+                    grads = self._call(self._run_post_hooks, node, grads, g)
                 g = None
                 edges = node.edges
                 position = -1  # counted by hand: making a `zip` costs as much as three rounds
@@ -233,6 +235,18 @@ class BackwardPass:
             if isinstance(error, InPlaceError):
                 remember_failure(roots, error)
             raise
+
+    def by_namespace(self, walk: Callable[[], None]) -> Callable[[], None]:
+        """Return what walks as the namespace of the cotangents wants it, if no mode looks on."""
+        g = next(iter(self.pending.values()), None)
+        if g.__class__ is dict:
+            g = next(iter(g.values()))
+        if isinstance(g, Tensor):
+            g = g._array
+        state = current_modes()
+        if g is None or g.__class__ is ndarray or (state is not None and state.special):
+            return walk
+        return functools.partial(namespace(g).walk, self, walk)
 
     def capture_only(
         self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, earliest: int = 0
@@ -306,6 +320,10 @@ class BackwardPass:
         return g
 
     # --- hooks ---
+
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call what may run code of users, which a trace watches."""
+        return function(*args) if self.watched is None else self.watched(function, *args)
 
     def conjugate(self, g: Any) -> Any:
         """Turn a cotangent of the bilinear pairing into PyTorch's gradient ∂L/∂z*, or back."""
@@ -383,11 +401,16 @@ class BackwardPass:
                     grads[i] = None if value is None else self.take(value)
         return grads
 
-    def _checked_vjp(self, node: Node, g: Any) -> Sequence[Any]:
-        """Run a node in anomaly mode."""
-        from chainrule.autograd import anomaly
+    def _special_vjp(self, node: Node, g: Any) -> Sequence[Any]:
+        """Run a node in anomaly mode, or in a trace."""
+        if self.anomaly:
+            from chainrule.autograd import anomaly
 
-        return anomaly.checked_vjp(self, node, g)
+            return anomaly.checked_vjp(self, node, g)
+        if node.runs_user_code:
+            grads: Sequence[Any] = self._call(node.vjp, g, self)
+            return grads
+        return node.vjp(g, self)
 
     # --- leaves ---
 

@@ -43,6 +43,10 @@ class NamespaceDefaults:
         """
         return None
 
+    def walk(self, run: Any, walk: Callable[[], None]) -> None:
+        """Run a backward pass of cotangents of this namespace."""
+        walk()
+
     def run_forward(
         self, primitive: Any, forward: Callable[..., Any], /, *arrays: Any, **settings: Any
     ) -> Any:

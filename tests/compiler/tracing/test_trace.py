@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import runpy
+import sys
 import threading
 import tracemalloc
 import weakref
@@ -385,6 +386,9 @@ def agree_in_derivatives(function: Callable[[Any], Any]) -> None:
         lambda x: cr.where(x > 0.5, x, x * x) + cr.where(x > 0.25, x * x, x),
         lambda x: cr.stack([x[i, j] * x[j, i] for i in range(2) for j in range(2)]),
         lambda x: x.to(cr.float32).to(cr.float64) * x + x.to(cr.float64),
+        lambda x: sum(a * k + a * b for k in (2, 3, 5) for a, b in [(x * k).split(1), x.split(1)]),
+        lambda x: sum(a.sum() * b[k % 2] for k in (0, 1, 2) for a, b in [cr.linalg.eigh(x + x.T)]),
+        lambda x: x[0] * x[-1] + x[1] * x[-2] + x[0, -1] * x[-1:, 0] + x[:1, 1] * x[1:, -2],
     ],
 )
 def test_a_rule_for_other_arguments_is_another(function: Callable[[Any], Any]) -> None:
@@ -451,6 +455,42 @@ def test_hooks_of_saved_tensors_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
         with cr.saved_tensors_hooks(times_factor, lambda x: x):
             y = x * x
         return cr.autograd_grad(y.sum(), x)[0]
+
+    compiled = cr.compile(gradient)
+    x = leaf(1.0, 2.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    np.testing.assert_allclose(compiled(x), gradient(x))
+
+
+@pytest.mark.parametrize("place", ["function", "hook", "pre-hook", "post-hook"])
+def test_code_of_users_in_a_backward_pass_is_seen(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of what is called is put together at run time, so that only watching tells."""
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    module = sys.modules[__name__]
+
+    def scaled(g: Any) -> Any:
+        return getattr(module, "_".join(["times", "factor"]))(g)
+
+    @cr.autograd_function
+    def same(ctx: Any, x: Any) -> Any:
+        return x * 1.0
+
+    @same.backward
+    def _(ctx: Any, g: Any) -> Any:
+        return scaled(g) if place == "function" else g
+
+    def gradient(x: Any) -> Any:
+        y = same((x * x).sin())
+        if place == "hook":
+            y.register_hook(scaled)
+        elif place == "pre-hook":
+            y.grad_fn.register_prehook(lambda grads: (scaled(grads[0]),))
+        elif place == "post-hook":
+            y.grad_fn.register_hook(lambda grads, _: (scaled(grads[0]),))
+        return cr.autograd_grad((y * x).sum(), x)[0]
 
     compiled = cr.compile(gradient)
     x = leaf(1.0, 2.0)

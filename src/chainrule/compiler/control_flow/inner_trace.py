@@ -29,7 +29,7 @@ _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
 class InnerTrace(Trace):
     """A trace within another: it shares the constants, and has ops of its own."""
 
-    own: type | None = None  # a symbol may be of the enclosing trace
+    own: Any = None  # a symbol may be of the enclosing trace
 
     def __init__(self, outer: Trace, name: str) -> None:
         super().__init__(name)

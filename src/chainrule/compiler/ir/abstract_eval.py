@@ -66,6 +66,8 @@ def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """Return the types of a function's results; arguments with shape and dtype are abstract."""
     if name == DRAW:
         args = (_dummy_generator(), *args[1:])  # the real generator would advance
+    if name == "getitem":
+        args = (args[0], _first_place(args[0].shape, args[1]))
     key: Any
     try:
         key = (name, hashable(args, _leaf_key), hashable(kwargs, _leaf_key) if kwargs else ())
@@ -82,6 +84,20 @@ def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
             _CACHE.clear()
         _CACHE[key] = found
     return found
+
+
+def _first_place(shape: Shape, key: Any) -> Any:
+    """Return an index with 0 in place of integers within bounds, which select what has one type."""
+    parts = key if key.__class__ is tuple else (key,)
+    if len(parts) > len(shape) or not {part.__class__ for part in parts} <= {int, slice}:
+        return key
+    found = tuple(
+        [
+            0 if part.__class__ is int and -n <= part < n else part
+            for part, n in zip(parts, shape, strict=False)
+        ]
+    )
+    return found if key.__class__ is tuple else found[0]
 
 
 def _dynamic_shape(name: str) -> CompileError:

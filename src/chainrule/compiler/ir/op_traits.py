@@ -72,7 +72,7 @@ def is_padding(op: Op) -> bool:
 def overwritable_inputs(op: Op, out: Value) -> list[Value]:
     """Return the inputs of an op whose memory one of its results may overwrite."""
     if is_elementwise(op.function) or op.function in _COMPLEX_TRANSFORMS:
-        return op.inputs
+        return [*op.inputs]
     positions = op.kwargs.get("over")  # tiled and native ops: at most one input for each result
     position = None if positions is None else positions[op.outs.index(out)]
     return [] if position is None else [op.args[position]]

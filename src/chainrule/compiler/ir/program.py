@@ -15,7 +15,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ class Op:
         return value
 
     @property
-    def inputs(self) -> list[Value]:
+    def inputs(self) -> Sequence[Value]:
         """The operands, in order and with repeats, then the free values of its regions."""
         if self.operands is None:
             found: list[Value] = []
@@ -106,6 +106,8 @@ class Op:
             if self.kwargs:
                 _collect(tuple(self.kwargs.values()), found)
             self.operands = tuple(found)
+        if not self.regions:
+            return self.operands
         operands = [*self.operands]
         for region in self.regions:
             operands += region.free_values()
@@ -113,6 +115,12 @@ class Op:
 
     def substitute(self, change: Callable[[Value], Any]) -> Op:
         """Return the op with `change(value)` in place of each input."""
+        if self.operands is self.args:  # values alone
+            operands = tuple([change(v) for v in self.args])
+            made = Op(self.function, operands, self.kwargs, self.outs, self.location)
+            if all([v.__class__ is Value for v in operands]):
+                made.operands = operands
+            return made
         args = map_values(self.args, change)
         kwargs = {key: map_values(value, change) for key, value in self.kwargs.items()}
         if not self.regions:

@@ -8,6 +8,7 @@ are the same to the bit.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -162,7 +163,8 @@ class Operands:
         self, leaves: list[Sequence[Any]], definitions: dict[Value, tuple[int, int]]
     ) -> None:
         made = [definitions.get(leaf, _NOWHERE) for each in leaves for leaf in each]
-        self.maker, self.result = np.array(made, np.int64).reshape(-1, 2).T
+        flat = np.fromiter(itertools.chain.from_iterable(made), np.int64, 2 * len(made))
+        self.maker, self.result = flat.reshape(-1, 2).T
         counts = [len(each) for each in leaves]
         self.first = np.concatenate([[0], np.cumsum(counts)])  # of each op
         self.owner = np.repeat(np.arange(len(leaves)), counts)

@@ -40,7 +40,7 @@ _INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
 """Position of the index among the arguments; other functions have a keyword `key`."""
 
 
-def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
+def structural_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
     """Return a hashable key of the op's structure, and its leaves.
 
     Ops with equal keys do the same to other leaves. Ops with regions have unique keys.

@@ -195,6 +195,8 @@ if sys.version_info >= (3, 12):
         """Call a function that runs no code of the user, so that nothing need be reported."""
         return function(*args, **kwargs)
 
+    reported = unreported
+
     def is_reporting() -> bool:
         """Whether `unreported` saves time now."""
         return False  # the package's code has no events
@@ -233,10 +235,29 @@ else:
                 sys.settrace(None)
                 return function(*args, **kwargs)
             finally:
-                sys.settrace(_hook)
+                _resume()
         except BaseException:
-            sys.settrace(_hook)
+            _resume()
             raise
+
+    def _resume() -> None:
+        if sys.gettrace() is None:  # else a debugger has begun, in code of the user
+            sys.settrace(_hook)
+
+    def reported(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function within `unreported` that may run code of the user."""
+        if sys.gettrace() is not None:
+            return function(*args, **kwargs)
+
+        def call() -> T:
+            sys.settrace(_hook)
+            return function(*args, **kwargs)
+
+        def suspend() -> None:
+            if sys.gettrace() is _hook:
+                sys.settrace(None)
+
+        return call_then(suspend, call)
 
     def is_reporting() -> bool:
         """Whether `unreported` saves time now."""

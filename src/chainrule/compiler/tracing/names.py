@@ -65,6 +65,7 @@ class UserLines:
 
     def __init__(self) -> None:
         self.naming = True  # whether values are named after the user's variables
+        self.frame: FrameType | None = None  # of the user, if it is known already
         self.caller: int | None = None  # id of the frame that called, whose variables don't count
         self._hinted: tuple[Any, list[Value]] = (None, [])
         self._places: dict[tuple[int, int], tuple[CodeType, Location | None, str | None]] = {}
@@ -74,7 +75,7 @@ class UserLines:
 
         The result is named after the variable it is bound to.
         """
-        frame = user_frame(frame)
+        frame = self.frame or user_frame(frame)
         if frame is None:
             return
         code, offset = frame.f_code, frame.f_lasti

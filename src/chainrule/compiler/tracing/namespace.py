@@ -18,7 +18,7 @@ from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing import repeated_calls
+from chainrule.compiler.tracing import recorder, repeated_calls
 from chainrule.compiler.tracing.execution import is_reporting, unreported
 from chainrule.compiler.tracing.symbol import (
     TRACING,
@@ -176,6 +176,9 @@ class _Submodule:
         return functools.partial(record, self._prefix + name)
 
 
+_recorder: Any = recorder.record
+
+
 class SymbolNamespace(NamespaceDefaults):
     """Functions of symbols under the names that rules call."""
 
@@ -186,6 +189,8 @@ class SymbolNamespace(NamespaceDefaults):
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
     special = _Submodule("scipy.special.")
+    apply: Any = functools.partial(unreported, _recorder)
+    walk = staticmethod(recorder.walk)
 
     @property
     def unwatched(self) -> Callable[..., Any] | None:
@@ -199,7 +204,7 @@ class SymbolNamespace(NamespaceDefaults):
     def plus(self, x: Any, y: Any) -> Any:
         if y.__class__ is not Symbol:
             return x + y
-        return unreported(repeated_calls.run_forward, elementwise.add, self.add, (x, y), {})
+        return unreported(repeated_calls.run_forward, elementwise.add, None, (x, y), None)
 
     def number(self, x: Any, like: Any) -> Any:
         return repeated_calls.number(x) if like.__class__ is Symbol else x

@@ -7,7 +7,9 @@ of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,33 +18,78 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.program import ATOMS, Op, Value, map_values
+from chainrule.compiler.tracing.size_reads import READS
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.compiler.tracing.trace import Trace
+from chainrule.primitives.primitive import forward_of
 
 _new: Any = object.__new__
 
 
-class _OpTemplate(NamedTuple):
-    """An op, and the positions of its arguments that are values of the present call."""
+class _OpTemplate:
+    """An op, and which arguments are values of the present call."""
 
-    op: Op
-    places: list[tuple[int, int]] | None  # (argument, number of the value); None if nested
-    structure: list[Any]  # see `Op.structure`
+    __slots__ = ("function", "kwargs", "op", "operands", "places", "structure", "types")
+
+    def __init__(self, op: Op, numbers: dict[Value, int]) -> None:
+        self.op, self.function, self.kwargs = op, op.function, op.kwargs
+        self.structure: list[Any] = []  # see `Op.structure`
+        self.types = [(out.shape, out.dtype) for out in op.outs]
+        found = _places(op, numbers)
+        self.places = found  # (argument, number of the value); None if nested
+        self.operands: Callable[[list[Value]], tuple[Value, ...]] | None = None
+        if found is not None and len(found) == len(op.args):  # values of the call alone
+            each = [number for _, number in found]
+            self.operands = _picker(each)
+
+    def again(self, numbers: dict[Value, int], values: list[Value]) -> Op:
+        """Return the op for the present values, without a location, and append its results."""
+        outs: list[Value] = []
+        for shape, dtype in self.types:
+            out: Value = _new(Value)
+            out.shape, out.dtype, out.hint = shape, dtype, ""
+            outs.append(out)
+        now: Op = _new(Op)  # whose `__init__` takes longer than the rest
+        now.function, now.kwargs, now.outs = self.function, self.kwargs, tuple(outs)
+        now.regions, now.structure, now.operands = (), self.structure, None
+        if self.operands is not None:
+            now.args = now.operands = self.operands(values)
+        elif self.places is not None:
+            given = [*self.op.args]
+            for position, number in self.places:
+                given[position] = values[number]
+            now.args = tuple(given)
+            now.operands = tuple([x for x in given if x.__class__ is Value])
+        else:
+            now.args, now.kwargs = _nested(self.op, numbers, values)
+        values += outs
+        return now
+
+
+def _picker(numbers: list[int]) -> Callable[[list[Value]], tuple[Value, ...]]:
+    """Return the function that returns the items of a list with these numbers."""
+    if len(numbers) > 1:
+        found: Callable[[list[Value]], tuple[Value, ...]] = operator.itemgetter(*numbers)
+        return found
+    return lambda values: tuple([values[number] for number in numbers])
 
 
 class _SymbolTemplate:
     """A symbol that a function returned, as it was then: it may be written to later."""
 
-    def __init__(self, symbol: Symbol, inputs: list[Symbol], numbers: dict[Value, int]) -> None:
+    def __init__(
+        self, trace: Trace, symbol: Symbol, inputs: list[Symbol], numbers: dict[Value, int]
+    ) -> None:
         same = [number for number, given in enumerate(inputs) if given is symbol]
         self.input = same[0] if same else None
         self.value = symbol._value
         self.number = numbers.get(symbol._value)
         self.flags = symbol.layout, symbol.is_scalar, symbol.maybe_view, symbol.read_only
         self.finish = symbol.finish
+        self.kind = _kind(trace, symbol)
         self.base: _SymbolTemplate | None = None
         if symbol._base is not None and not same:
-            self.base = _SymbolTemplate(symbol._base, inputs, numbers)
+            self.base = _SymbolTemplate(trace, symbol._base, inputs, numbers)
             self.view = symbol._take, symbol._replace
 
     def symbol(self, inputs: list[Symbol], values: list[Value], origin: object) -> Symbol:
@@ -50,7 +97,8 @@ class _SymbolTemplate:
         if self.input is not None:
             return inputs[self.input]
         found: Symbol = _new(Symbol)  # whose `__init__` would look for what is known here
-        found._value = self.value if self.number is None else values[self.number]
+        found._value = value = self.value if self.number is None else values[self.number]
+        found.dtype, found.kind = value.dtype, self.kind
         found._origin, found._base, found.writes = origin, None, 0
         found.layout, found.is_scalar, found.maybe_view, found.read_only = self.flags
         found.finish = self.finish
@@ -74,31 +122,62 @@ class _UnlikeError(Exception):
 def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
     """Return the cotangents of the inputs as symbols, by the rules of a plan of `primitives`."""
     trace = _trace()
-    saved = tuple([_as_symbol(trace, x) for x in saved])
+    saved = tuple([x if x.__class__ is Symbol else _as_symbol(trace, x) for x in saved])
     inputs: list[Symbol] = []
-    types = _signature(inputs, settings, g, saved)
-    if types is None:
+    try:
+        key = [plan, _key(trace, g, inputs), *[_key(trace, x, inputs) for x in saved]]
+        if settings:
+            key.append(_key(trace, settings, inputs, True))
+    except _UnlikeError:
         return plan.vjp(xp, g, saved, settings)
-    return _run(trace, (plan, types), inputs, lambda: plan.vjp(xp, g, saved, settings))
+    return _run(trace, key, inputs, partial(plan.vjp, xp, g, saved, settings))
 
 
 def run_forward(
-    primitive: Any, forward: Callable[..., Any], arrays: tuple[Any, ...], settings: dict[str, Any]
+    primitive: Any,
+    forward: Callable[..., Any] | None,
+    arrays: Sequence[Any],
+    settings: dict[str, Any] | None,
 ) -> Any:
-    """Return the result of a primitive as a symbol, by its forward function."""
+    """Return the result of a primitive as a symbol, by its forward function.
+
+    If that is None, it is made where it is needed.
+    """
     trace = _trace()
+    if forward is None:
+        forward = partial(_forward, primitive)
     inputs: list[Symbol] = []
+    key: list[Any] = [primitive]
+    try:
+        for x in arrays:
+            key.append(_key(trace, x, inputs, True))
+        if settings:
+            key.append(_key(trace, settings, inputs, True))
+    except _UnlikeError:
+        return forward(*arrays, **(settings or {}))
+    run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
     if primitive.multiple:
-        return forward(*arrays, **settings)
-    types = _signature(inputs, (arrays, settings) if settings else arrays)
-    if types is None:
-        return forward(*arrays, **settings)
-    return _run(trace, (primitive, types), inputs, lambda: (forward(*arrays, **settings),))[0]
+        return _run(trace, key, inputs, run)
+    return _run(trace, key, inputs, run, one=True)[0]
+
+
+def _forward(primitive: Any, *arrays: Any, **settings: Any) -> Any:
+    return forward_of(primitive, Symbol.namespace)(*arrays, **settings)
 
 
 def number(array: Any) -> Symbol:
-    """Return the symbol of a number: each its own constant, as exports compare their places."""
-    return _trace().symbol_of(array)
+    """Return the symbol of a number, the same for equal ones of one dtype.
+
+    While exports compare the places of constants at several sizes, each is its own.
+    """
+    trace = _trace()
+    if READS.get() is not None:
+        return trace.symbol_of(array)
+    key = array.dtype, array.tobytes()
+    found: Symbol | None = trace.calls.get(key)
+    if found is None:
+        found = trace.calls[key] = trace.symbol_of(array)
+    return found
 
 
 def _trace() -> Trace:
@@ -109,17 +188,27 @@ def _trace() -> Trace:
 
 
 def _run(
-    trace: Trace, key: Any, inputs: list[Symbol], function: Callable[[], tuple[Any, ...]]
+    trace: Trace,
+    key: list[Any],
+    inputs: list[Symbol],
+    function: Callable[[], Any],
+    one: bool = False,
 ) -> tuple[Any, ...]:
-    """Return the results of a function of symbols, whose ops are known for equal keys."""
+    """Return the results of a function of symbols, whose ops are known for equal keys.
+
+    The function returns several, or `one` result.
+    """
     values = [x._value if x._base is None else x.value for x in inputs]
-    if len(values) > 1:
-        key = *key, tuple(map(values.index, values))  # x * x differs from x * y
-    known = trace.calls.get(key)
+    count = len(values)
+    if count == 2:
+        key.append(values[0] is values[1])  # x * x differs from x * y
+    elif count > 2:
+        key += map(values.index, values)
+    known = trace.calls.get(tuple(key))
     if known is not None:
         return _repeat(trace, known, inputs, values)
     begin = len(trace.ops)
-    results = function()
+    results = (function(),) if one else tuple(function())
     ops = trace.ops[begin:]
     if all(map(_is_repeatable, ops)) and all(
         result is None or (result.__class__ is Symbol and not result.writes) for result in results
@@ -127,9 +216,9 @@ def _run(
         numbers: dict[Value, int] = {}
         for number, value in enumerate([*values, *(out for op in ops for out in op.outs)]):
             numbers.setdefault(value, number)
-        templates = [_OpTemplate(op, _places(op, numbers), []) for op in ops]
-        made = [None if x is None else _SymbolTemplate(x, inputs, numbers) for x in results]
-        trace.calls[key] = RecordedCall(numbers, templates, made)
+        templates = [_OpTemplate(op, numbers) for op in ops]
+        made = [None if x is None else _SymbolTemplate(trace, x, inputs, numbers) for x in results]
+        trace.calls[tuple(key)] = RecordedCall(numbers, templates, made)
     return results
 
 
@@ -147,34 +236,34 @@ def _is_repeatable(op: Op) -> bool:
 def _places(op: Op, numbers: dict[Value, int]) -> list[tuple[int, int]] | None:
     """Return the positions of an op's arguments that have numbers, and these."""
     flat = [value for value in op.args if value.__class__ is Value]
-    if op.inputs != flat:
+    if [*op.inputs] != flat:
         return None
     return [(i, numbers[x]) for i, x in enumerate(op.args) if x.__class__ is Value and x in numbers]
 
 
-def _signature(inputs: list[Symbol], seen: Any, *others: Any) -> Any:
-    """Return the key of arguments, None if there is none; of `seen`, it has the masks' elements."""
-    try:
-        return _key(seen, inputs, True), *[_key(other, inputs) for other in others]
-    except _UnlikeError:
-        return None
+def _kind(trace: Trace, symbol: Symbol) -> object:
+    """Return what a function can see of a symbol, as an object that stands for it in keys."""
+    if symbol.kind is None:
+        value = symbol._value
+        flags = symbol.is_scalar, symbol.maybe_view, symbol.read_only
+        seen = value.shape, value.dtype, symbol.layout, flags, symbol.finish
+        symbol.kind = trace.kinds.setdefault(seen, object())
+    return symbol.kind
 
 
-def _key(tree: Any, inputs: list[Symbol], elements: bool = False) -> Any:
+def _key(trace: Trace, tree: Any, inputs: list[Symbol], elements: bool = False) -> Any:
     """Return what a function can see of its arguments; add the symbols in them to the inputs.
 
     Of masks among the settings, which are indices, it sees the elements as well.
     """
     kind = tree.__class__
-    if kind is Symbol and not (elements and tree._value.dtype.kind == "b"):
+    if kind is Symbol and not (elements and tree.dtype.kind == "b"):
         inputs.append(tree)
-        value = tree._value
-        flags = tree.is_scalar, tree.maybe_view, tree.read_only
-        return value.shape, value.dtype, tree.layout, flags, tree.finish
+        return tree.kind or _kind(trace, tree)
     if kind is tuple:
-        return tuple([_key(item, inputs, elements) for item in tree]) if tree else ()
+        return tuple([_key(trace, item, inputs, elements) for item in tree]) if tree else ()
     if kind is dict:
-        return tuple([(name, _key(item, inputs, elements)) for name, item in tree.items()])
+        return tuple([(name, _key(trace, item, inputs, elements)) for name, item in tree.items()])
     if kind in ATOMS:
         return constant_key(tree)
     if isinstance(tree, np.dtype):
@@ -186,29 +275,11 @@ def _repeat(
     trace: Trace, call: RecordedCall, inputs: list[Symbol], values: list[Value]
 ) -> tuple[Any, ...]:
     """Record the ops of a call for other inputs, and return its results for these."""
-    ops = []
-    for op, places, structure in call.templates:
-        kwargs = op.kwargs
-        if places is None:
-            args, kwargs = _nested(op, call.numbers, values)
-        elif len(places) == len(op.args):
-            args = tuple([values[number] for _, number in places])
-        else:
-            given = list(op.args)
-            for position, number in places:
-                given[position] = values[number]
-            args = tuple(given)
-        outs = tuple([Value(out.shape, out.dtype) for out in op.outs])
-        values += outs
-        now = Op(op.function, args, kwargs, outs)
-        now.structure = structure
-        if places is not None:
-            whole = len(places) == len(args)
-            now.operands = args if whole else tuple([x for x in args if x.__class__ is Value])
-        ops.append(now)
-    trace.append(ops)
+    numbers, templates, results = call
+    if templates:
+        trace.append([template.again(numbers, values) for template in templates])
     origin = trace.origin
-    return tuple([None if x is None else x.symbol(inputs, values, origin) for x in call.results])
+    return tuple([None if x is None else x.symbol(inputs, values, origin) for x in results])
 
 
 def _nested(op: Op, numbers: dict[Value, int], values: list[Value]) -> tuple[Any, Any]:

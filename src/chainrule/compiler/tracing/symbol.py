@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value, product_left_to
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing.size_reads import user_shape, user_size
+from chainrule.compiler.tracing.size_reads import READS, user_shape, user_size
 from chainrule.errors import CompileError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Flags:
 
     @writeable.setter
     def writeable(self, value: bool) -> None:
-        self._symbol.read_only = not value
+        self._symbol.read_only, self._symbol.kind = not value, None
 
     def __getitem__(self, name: str) -> bool:
         found: bool = getattr(self, name.lower())
@@ -199,8 +199,10 @@ class Symbol(ArrayProxy):
         "_take",
         "_value",
         "_value_version",
+        "dtype",
         "finish",
         "is_scalar",
+        "kind",
         "layout",
         "maybe_view",
         "read_only",
@@ -213,12 +215,14 @@ class Symbol(ArrayProxy):
     _take: Take
     _replace: Replace | None
     _value_version: int  # the version of the base for which `_value` holds
+    kind: object  # see `repeated_calls`; None if it isn't known
 
     def __init__(self, value: Value, c_order: bool = True) -> None:
         trace = TRACING.get()
         self._origin = None if trace is None else trace.origin
-        self._value = value
+        self._value, self.dtype = value, value.dtype
         self._base: Symbol | None = None
+        self.kind = None
         self.writes = 0
         self.layout: Strides = c_strides(value.shape, value.dtype.itemsize) if c_order else None
         self.maybe_view = self.read_only = self.is_scalar = False
@@ -320,7 +324,8 @@ class Symbol(ArrayProxy):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return user_shape(self._value.shape)
+        shape = self._value.shape
+        return shape if READS.get() is None else user_shape(shape)
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -328,10 +333,6 @@ class Symbol(ArrayProxy):
             "the shape of an array can't be assigned to in a compiled function: use "
             f"a = a.reshape({shape})"
         )
-
-    @property
-    def dtype(self) -> Any:
-        return self._value.dtype
 
     @property
     def ndim(self) -> int:

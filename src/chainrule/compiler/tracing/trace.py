@@ -125,7 +125,7 @@ _RESERVED_NAMES = frozenset(
 class Trace(Interceptor):
     """One run of a function on symbols."""
 
-    own: type | None = Symbol
+    own: Any = Symbol
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _RESERVED_NAMES else name
@@ -150,6 +150,7 @@ class Trace(Interceptor):
         self._inputs: dict[int, Symbol] = {}  # of NumPy arrays, by id
         self._views: dict[Any, Any] = {}  # what `view_index` has found
         self.calls: dict[Any, Any] = {}  # what has run, see `repeated_calls`
+        self.kinds: dict[Any, object] = {}  # of symbols, there as well
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
