@@ -310,8 +310,9 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         else:
             carried = carried_class((a, b))
             if carried is not None:
-                if isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
-                    one: Any = a if isinstance(a, Tensor) else b
+                one: Any = a if isinstance(a, Tensor) else b
+                is_known = one._array.__class__ is ndarray
+                if not is_known and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
                     unwatched = unwatched_by(namespace(one._array))
                     if unwatched is not None:
                         return unwatched(function, a, b)

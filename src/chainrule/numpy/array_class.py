@@ -333,9 +333,7 @@ def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
 
 def behaves_as_array(leaf: Any) -> bool:
     """Return whether a function gets an `ndarray` in the place of this argument."""
-    if is_array(leaf) or leaf.__class__ is ndarray:
-        return True
-    return isinstance(leaf, np.generic | float | complex)  # times an array they are arrays
+    return is_array(leaf) or isinstance(leaf, np.generic) or leaf.__class__ is ndarray
 
 
 # --- calls of NumPy's functions -------------------------------------------------------------------
