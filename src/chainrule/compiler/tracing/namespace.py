@@ -176,9 +176,6 @@ class _Submodule:
         return functools.partial(record, self._prefix + name)
 
 
-_recorder: Any = recorder.record
-
-
 class SymbolNamespace(NamespaceDefaults):
     """Functions of symbols under the names that rules call."""
 
@@ -189,7 +186,7 @@ class SymbolNamespace(NamespaceDefaults):
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
     special = _Submodule("scipy.special.")
-    apply: Any = functools.partial(unreported, _recorder)
+    apply = recorder.apply
     walk = staticmethod(recorder.walk)
 
     @property

@@ -7,6 +7,7 @@ one, which runs unwatched and reads and sets the slots themselves.
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -115,6 +116,10 @@ def record(
     node.code, node.instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     _set_node(result, node)
     return result
+
+
+_record: Any = record
+apply: Any = functools.partial(unreported, _record)
 
 
 def walk(run: BackwardPass, walk: Callable[[], None]) -> None:
