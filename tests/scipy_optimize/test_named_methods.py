@@ -179,8 +179,8 @@ def test_curve_fit_of_bad_input() -> None:
 
 def test_a_name_that_is_only_scipys_is_not_called_recorded() -> None:
     def lowest(a: Any) -> Any:
-        return optimize.fmin_bfgs(lambda x: ((x - a) ** 2).sum(), np.zeros(2), disp=False)[0]
+        return optimize.fmin_tnc(lambda x: ((x - a) ** 2).sum(), np.zeros(2), approx_grad=True)[0]
 
-    with pytest.raises(cr.AutogradError) as error:
+    with pytest.raises(cr.MissingRuleError, match="fmin_tnc has no derivative rule") as error:
         cr.grad(lowest)(1.0)
-    assert "fmin_bfgs, which is recorded" not in str(error.value)
+    assert "fmin_tnc, which is recorded" not in str(error.value)

@@ -124,13 +124,15 @@ def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -
     trace = _trace()
     saved = tuple([x if x.__class__ is Symbol else _as_symbol(trace, x) for x in saved])
     inputs: list[Symbol] = []
+    key: list[Any] = [plan]
     try:
-        key = [plan, _key(trace, g, inputs), *[_key(trace, x, inputs) for x in saved]]
+        key += [_key(trace, g, inputs), *[_key(trace, x, inputs) for x in saved]]
         if settings:
             key.append(_key(trace, settings, inputs, True))
     except _UnlikeError:
-        return plan.vjp(xp, g, saved, settings)
-    return _run(trace, key, inputs, partial(plan.vjp, xp, g, saved, settings))
+        key.clear()  # the function runs below: its errors have no context
+    run = partial(plan.vjp, xp, g, saved, settings)
+    return _run(trace, key, inputs, run) if key else run()
 
 
 def run_forward(
@@ -154,8 +156,10 @@ def run_forward(
         if settings:
             key.append(_key(trace, settings, inputs, True))
     except _UnlikeError:
-        return forward(*arrays, **(settings or {}))
+        key.clear()
     run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
+    if not key:
+        return run()
     if primitive.multiple:
         return _run(trace, key, inputs, run)
     return _run(trace, key, inputs, run, one=True)[0]

@@ -328,7 +328,7 @@ class LSQUnivariateSpline(UnivariateSpline):
     >>> import chainrule as cr
     >>> x = np.linspace(0.0, 3.0, 9)
     >>> fit = lambda y: cr.scipy.interpolate.LSQUnivariateSpline(x, y, [1.5])(1.5)
-    >>> round(cr.grad(fit)(x**2).sum(), 6)
+    >>> round(float(cr.grad(fit)(x**2).sum()), 6)
     1.0
     """
 
