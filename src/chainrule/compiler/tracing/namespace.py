@@ -186,7 +186,7 @@ class SymbolNamespace(NamespaceDefaults):
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
     special = _Submodule("scipy.special.")
-    apply = recorder.apply
+    apply = staticmethod(recorder.apply)
     walk = staticmethod(recorder.walk)
 
     @property
