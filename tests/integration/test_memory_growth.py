@@ -49,6 +49,8 @@ def growth(step: Step, steps: int = STEPS, collect: bool = False) -> tuple[int, 
 
 def assert_bounded(step: Step, steps: int = STEPS, collect: bool = False) -> None:
     blocks, storages = growth(step, steps, collect)
+    if blocks >= steps / 15:  # other threads allocate, too: a leak is seen again
+        blocks, storages = growth(step, steps, collect)
     # A leak of one object a step would be `steps`; a few come and go with the interpreter's own.
     assert blocks < steps / 15, f"{blocks} blocks more after {steps} steps"
     assert storages == 0, f"{storages} storages are still known to have been written"
