@@ -474,6 +474,7 @@ def test_ensembles_and_gradients_per_sample() -> None:
 
 
 def test_a_training_step_compiles_and_updates_state_in_place() -> None:
+    cr.manual_seed(0)  # the gradient of a bias before the normalisation is rounding alone
     eager, other = Net(), Net()
     other.load_state_dict(eager.state_dict())
     x, y = inputs(6, 3), inputs(6, 3)
