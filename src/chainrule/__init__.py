@@ -192,12 +192,11 @@ if not _typing.TYPE_CHECKING:
         "get_default_dtype",
         "set_default_dtype",
         "device",
-        # The one module that `import *` gives: scripts ask for it by name. `_LATER` imports it.
-        "cuda",  # noqa: F405
         # printing
         "set_printoptions",
     ]
-    __all__ += [name for name, module in _LATER.items() if module != __name__]
+    # Of the modules, `import *` gives one alone, which scripts ask for by name.
+    __all__ += [name for name, module in _LATER.items() if module != __name__ or name == "cuda"]
 
 
 _sys.meta_path.append(_FormerModuleFinder())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -295,7 +296,8 @@ def seal_saved(
     sealed: list[tuple[Any, Any, str | None]] = []
     for value in saved.values() if saved.__class__ is dict else saved:
         if value.__class__ is not Tensor and not isinstance(value, Tensor):
-            _check_container(node, value)
+            if isinstance(value, _CONTAINERS):
+                _check_container(node, value)
             sealed.append((value, None, _OTHER))
             continue
         array, origin, kind = value._array, None, None
@@ -322,7 +324,8 @@ def _check_container(node: FunctionNode, value: Any) -> None:
 
 
 _REFERENCE = weakref.ref
-_SEALED = (Tensor, list, tuple, dict)
+_CONTAINERS = (list, tuple, dict)
+_SEALED = (Tensor, *_CONTAINERS)
 
 
 def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
@@ -348,16 +351,17 @@ def with_unknown_derivatives(ctx: Context, node: FunctionNode) -> Context:
     """Return a `ctx` for a recorded pass, whose computed tensors raise when differentiated."""
     view = for_edges(ctx, ctx._edges)
     view.__dict__ = dict(ctx.__dict__)
-    for name, attribute in ctx.__dict__.items():
+
+    def unknown(name: str, value: Any) -> Any:
+        if not isinstance(value, Tensor) or not _contains(ctx._computed, value):
+            return value
         reason = _unknown_derivative_text(node, f"ctx.{name}, a tensor", name)
+        return make(value._array, ErrorNode(reason, node.edges))
 
-        def unknown(value: Any, reason: str = reason) -> Any:
-            if not isinstance(value, Tensor) or not _contains(ctx._computed, value):
-                return value
-            return make(value._array, ErrorNode(reason, node.edges))
-
+    for name, attribute in ctx.__dict__.items():
         if name != "_computed":
-            view.__dict__[name] = pytree.changed_leaves(attribute, unknown)
+            change = functools.partial(unknown, name)
+            view.__dict__[name] = pytree.changed_leaves(attribute, change)
     return view
 
 

@@ -216,12 +216,10 @@ def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     A result that was written is computed anew if the inputs were saved with it: who pools and then
     applies an activation in place doesn't know that the pooling saved both.
     """
-    origins = node.plan.origins
+    origins, inputs = node.plan.origins, _inputs(node, saved)
     for position, (value, origin) in enumerate(zip(saved, origins, strict=True)):
-        if origin is None or (origin < 0 and _inputs(node, saved) is not None):
-            continue
-        check_unwritten(node, value, node.edge_of(origin), position)
-    inputs = _inputs(node, saved)
+        if origin is not None and (origin >= 0 or inputs is None):
+            check_unwritten(node, value, node.edge_of(origin), position)
     if -1 not in origins or inputs is None:
         return saved
     position = origins.index(-1)

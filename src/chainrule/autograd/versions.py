@@ -216,13 +216,13 @@ def _overlaps(array: Array, part: Part | None) -> bool:
         return True
     key = part[1] if part[1].__class__ is tuple else (part[1],)
     view = owner[key if Ellipsis in key else (*key, ...)]  # of one element too
-    try:  # NumPy's stubs know the special values of `max_work` alone, which may be any number
-        return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)  # type: ignore[arg-type]
+    try:
+        return np.shares_memory(array, view, max_work=_MAX_OVERLAP_WORK)
     except np.exceptions.TooHardError:
         return True
 
 
-_MAX_OVERLAP_WORK = 100_000
+_MAX_OVERLAP_WORK: Any = 100_000  # an int; NumPy's stubs know the special values alone
 """Number of candidates after which two strided views count as overlapping, about a millisecond."""
 
 

@@ -26,6 +26,7 @@ from chainrule.checks.numerical import (
     heading,
     quotient,
     tensor_like,
+    trial,
     vjp,
 )
 from chainrule.checks.report import GradcheckError
@@ -39,31 +40,37 @@ def check_directions(
 
     Returns
     -------
-    A cotangent of each output, and the gradient of each input for them if backward is linear.
+    A cotangent of each output, and the gradient of each input for them if backward is linear;
+    nothing if backward passes aren't checked.
     """
     source = np.random.default_rng(20240602)
     cotangents = {o: _random_like(outputs[o], source) for o in positions}
-    gradients = {o: vjp(subject, outputs, {o: v}) for o, v in cotangents.items()}
     checked = checked_inputs(subject)
     inputs = [subject.inputs[k] for k in checked]
-    jvp = jvp_through(inputs, [outputs[o] for o in positions])
+    gradients, jvp = {}, None
+    if settings.backward:
+        gradients = {o: vjp(subject, outputs, {o: v}) for o, v in cotangents.items()}
+    if settings.forward:
+        jvp = jvp_through(inputs, [outputs[o] for o in positions])
     for k, x in zip(checked, inputs, strict=True):
         direction, numerical = _difference(subject, outputs, positions, k, source, settings.eps)
-        tangents: dict[int, Array] = {}
-        if settings.forward:
+        tangents: list[Any] = []
+        if jvp is not None:
             units = [tensor_like(direction, x) if y is x else None for y in inputs]
-            rows = [flat_numpy(tangent) for tangent in jvp(units, False)]
-            tangents = dict(zip(positions, rows, strict=True))
-        for o, v in cotangents.items():
+            tangents = [flat_numpy(tangent) for tangent in jvp(units, False)]
+        for at, (o, v) in enumerate(cotangents.items()):
             size = float(max(np.linalg.norm(direction), np.linalg.norm(v)))
-            slope = _pairing(v, numerical[o])
+            found = {}
             if settings.backward:
-                found = _pairing(gradients[o][k], direction)
-                _compare(subject, outputs, (o, k), (found, slope), size, settings, "")
-            if settings.forward:
-                found = _pairing(v, tangents[o])
-                forward = " computed with forward mode"
-                _compare(subject, outputs, (o, k), (found, slope), size, settings, forward)
+                found["Jacobian mismatch"] = _pairing(gradients[o][k], direction)
+            if tangents:
+                forward = "Jacobian computed with forward mode mismatch"
+                found[forward] = _pairing(v, tangents[at])
+            for what, slope in found.items():
+                slopes = slope, _pairing(v, numerical[o])
+                _compare(subject, outputs, (o, k), slopes, size, settings, what)
+    if not settings.backward:
+        return {}, {}
     others = {o: _random_like(outputs[o], source) for o in positions}
     sums = vjp(subject, outputs, others)
     for gradient in gradients.values():
@@ -72,10 +79,8 @@ def check_directions(
 
 
 def _random_like(tensor: Tensor, source: np.random.Generator) -> Array:
-    """Return as many random numbers as a tensor has elements, real or complex, none near zero."""
-    shape = (2, tensor.numel())
-    values = source.uniform(0.5, 1.5, shape) * source.choice([-1.0, 1.0], shape)
-    return values[0] + 1j * values[1] if tensor.dtype.kind == "c" else values[0]
+    """Return as many random numbers as a tensor has elements, of both signs, none near zero."""
+    return trial(source, tensor) * source.choice([-1.0, 1.0], tensor.numel())
 
 
 def _difference(
@@ -115,7 +120,7 @@ def _compare(
     slopes: tuple[float, float],
     size: float,
     settings: CheckSettings,
-    mode: str,
+    what: str,
 ) -> None:
     analytical, numerical = slopes
     tolerance: Any = settings.atol * size + settings.rtol * abs(numerical)
@@ -123,7 +128,7 @@ def _compare(
         return
     o, k = pair
     raise GradcheckError(
-        f"{heading(subject, outputs, pair, f'Jacobian{mode} mismatch')}: the {subject.order} "
+        f"{heading(subject, outputs, pair, what)}: the {subject.order} "
         f"derivative of {subject.output_name(o)} with respect to {subject.input_names[k]}, along "
         f"a random direction and weighted at random\n"
         f"analytical: {analytical:.10g}\n"

@@ -283,10 +283,11 @@ def jvp_of(
 def trial_cotangents(outputs: dict[int, Tensor], positions: Sequence[int]) -> dict[int, Array]:
     """Return a dense cotangent for each output, the same in every run."""
     source = np.random.default_rng(20240601)
-    return {o: _trial(source, outputs[o]) for o in positions}
+    return {o: trial(source, outputs[o]) for o in positions}
 
 
-def _trial(source: np.random.Generator, tensor: Tensor) -> Array:
+def trial(source: np.random.Generator, tensor: Tensor) -> Array:
+    """Return random numbers from 0.5 to 1.5 for a tensor, flat; complex ones for a complex one."""
     values = source.uniform(0.5, 1.5, (2, tensor.numel()))
     return values[0] + 1j * values[1] if tensor.dtype.kind == "c" else values[0]
 

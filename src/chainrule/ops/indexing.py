@@ -64,7 +64,8 @@ def get_item(x: Tensor, key: Any) -> Tensor:
         key = as_key(key, x._array)
         if not is_basic_index(key):
             if isinstance(key, ArrayProxy) and key.is_unknown_mask:
-                return Selection.of(x, key)  # type: ignore[return-value]
+                found: Tensor = Selection.of(x, key)
+                return found
             return _index(x, key=key)
         key = key if key.__class__ is tuple else (key,)
         if all([part.__class__ is int for part in key]):

@@ -37,8 +37,8 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         self._source, self._mask, self._whole = source, mask, whole
 
     @classmethod
-    def of(cls, x: Tensor, mask: ArrayProxy) -> Selection:
-        """Return ``x[mask]``."""
+    def of(cls, x: Tensor, mask: ArrayProxy) -> Any:
+        """Return ``x[mask]``, which stands for a tensor."""
         found = cls(x, mask.copy(), None)
         if mask.shape != x.shape[: mask.ndim]:
             found.refuse()
@@ -113,4 +113,3 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
 
     __array__ = __bool__ = __int__ = __float__ = __index__ = __complex__ = _read
     __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = _read
-    __hash__ = None  # type: ignore[assignment]

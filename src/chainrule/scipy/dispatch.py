@@ -99,19 +99,29 @@ class Table:
         return get, lambda: sorted({*self.objects, *self.declared, *self.names()})
 
 
+def missing_rule(name: str, reason: str) -> MissingRuleError:
+    """Return the error of a function of SciPy's that has no derivative here."""
+    return MissingRuleError(
+        f"{name} has no derivative rule in chainrule: {reason}. Where no gradient is needed, pass "
+        "x.detach()"
+    )
+
+
+def without_rule(function: Any) -> Any:
+    """Return a function, marked as one that stands for SciPy's own: errors don't advise it."""
+    function.has_rule = False
+    return function
+
+
 def refused(name: str, scipys: Function, reason: str) -> Function:
     """Return SciPy's function, which raises if a gradient is asked for, or elements are unknown."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise MissingRuleError(
-            f"{name} has no derivative rule in chainrule: {reason}. Where no gradient is needed, "
-            "pass x.detach()"
-        )
+        raise missing_rule(name, reason)
 
     refuse.__doc__ = f"No derivative: {reason}."
-    function = either(name, scipys, refuse, has_scipys_numbers=True)
-    function.has_rule = False  # type: ignore[attr-defined]
-    return function
+    found: Function = without_rule(either(name, scipys, refuse, has_scipys_numbers=True))
+    return found
 
 
 def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:

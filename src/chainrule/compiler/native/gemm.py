@@ -332,10 +332,10 @@ class Product:
 
     def _plan_of(self, a: Array, b: Array) -> tuple[int, int, Array] | None:
         """Return the plan for two arrays; None leaves the product to NumPy."""
-        strides = [self._element_strides(x) for x in (a, b)]
-        if None in strides:
+        strides_a, strides_b = self._element_strides(a), self._element_strides(b)
+        if strides_a is None or strides_b is None:
             return None
-        plan = self.plan(*strides)  # type: ignore[arg-type] # none is None
+        plan = self.plan(strides_a, strides_b)
         return plan and (plan.iterations, plan.step, np.array(plan.numbers, np.int64))
 
     def plan(self, strides_a: Strides, strides_b: Strides, packed: bool = False) -> Plan | None:

@@ -34,9 +34,16 @@ def is_known(name: str) -> bool:
     return _KNOWN.fullmatch(name) is not None
 
 
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the parts of a known name."""
+    found = _KNOWN.fullmatch(name)
+    assert found is not None, name
+    return found.groups()
+
+
 def call(function: ExpressionWriter, name: str, values: list[Typed]) -> Typed:
     """Emit the call of a function of this module."""
-    kind, code, size = _KNOWN.fullmatch(name).groups()[:3]  # type: ignore[union-attr] # is known
+    kind, code, size, *_ = _parts(name)
     if kind == "buffer":
         memory = function.allocate(f"[{size} x {TYPES[code]}], align 64")
         return Typed(memory, f"*{code}")
@@ -52,7 +59,7 @@ def _function(name: str) -> tuple[str, dict[str, str]]:
     """Return the text of a function, and the declarations that it needs."""
     from llvmlite import ir
 
-    kind, code, *sizes = _KNOWN.fullmatch(name).groups()  # type: ignore[union-attr] # is known
+    kind, code, *sizes = _parts(name)
     width, *tile = [int(size) for size in sizes if size]
     word = ir.IntType(64)
     array = (ir.FloatType() if code == "f4" else ir.DoubleType()).as_pointer()

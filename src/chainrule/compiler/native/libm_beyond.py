@@ -41,7 +41,9 @@ def add(module: Any, name: str) -> None:
     """Add a function, its variants and what they call to a module."""
     if name in module.functions:
         return
-    stem, code = _KNOWN.fullmatch(name).groups()  # type: ignore[union-attr] # is known
+    known = _KNOWN.fullmatch(name)
+    assert known is not None, name
+    stem, code = known.groups()
     of, bits = TYPES[code], BITS[code]
     libm = stem + "f" * (code == "f4")
     module.declare(libm, of, of, effects=f" {_PURE}")

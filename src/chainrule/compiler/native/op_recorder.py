@@ -74,8 +74,6 @@ class RecordedArray:
     def __ne__(self, other: Any) -> Any:
         return Recorder(self.ops).call("np.not_equal", self, other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __getitem__(self, key: Any) -> Any:
         return Recorder(self.ops).call("getitem", self, key)
 

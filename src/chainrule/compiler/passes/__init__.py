@@ -93,11 +93,7 @@ def fold_constants(program: Program) -> Program:
     known = dict(program.constants)
     ops = []
     for op in program.ops:
-        inputs = op.inputs
-        if inputs and inputs[0] not in known:  # of most
-            ops.append(op)
-            continue
-        if any(v not in known for v in inputs) or not _is_foldable(op):
+        if not all(map(known.__contains__, op.inputs)) or not _is_foldable(op):
             ops.append(op)
             continue
         filled = op.substitute(known.__getitem__)

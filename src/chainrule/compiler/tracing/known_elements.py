@@ -26,6 +26,7 @@ class KnownElements:
         self._arrays: dict[Value, Any] = {}
         self._makers: dict[Value, Op] = {}
         self._knowable: set[Value] = set()  # results that depend on constants alone
+        self._outside: dict[Value, Any] = {}  # NumPy arrays that are inputs
         self._read = 0  # number of ops that were looked at
 
     def of(self, trace: Trace, wanted: Value) -> Any:
@@ -35,7 +36,7 @@ class KnownElements:
         """
         self._read_ops(trace)
         if wanted not in self._knowable:
-            array = _source(trace, wanted)
+            array = self._source(trace, wanted)
             return None if array is None else checked(trace, array)
         pending = [wanted]
         while pending:
@@ -43,7 +44,7 @@ class KnownElements:
             if value in self._arrays:
                 pending.pop()
             elif value not in self._knowable:
-                self._arrays[value] = checked(trace, _source(trace, value))
+                self._arrays[value] = checked(trace, self._source(trace, value))
             else:
                 op = self._makers[value]
                 missing = [v for v in op.inputs if v not in self._arrays]
@@ -53,16 +54,29 @@ class KnownElements:
         return self._arrays[wanted]
 
     def _read_ops(self, trace: Trace) -> None:
-        """Look at the ops that are new."""
+        """Look at the ops and arrays that are new."""
+        new = trace.arrays[len(self._outside) :]
+        self._outside.update((value, array) for array, _, value in new)
         for op in trace.ops[self._read :]:
             self._makers.update(dict.fromkeys(op.outs, op))
             inputs = () if op.regions or op.function == DRAW else op.inputs
-            if inputs and all(
-                v in self._knowable or (v not in self._makers and _source(trace, v) is not None)
-                for v in inputs
-            ):
+            if inputs and all([self._is_knowable(trace, v) for v in inputs]):
                 self._knowable.update(op.outs)
         self._read = len(trace.ops)
+
+    def _is_knowable(self, trace: Trace, value: Value) -> bool:
+        if value in self._makers:
+            return value in self._knowable
+        return self._source(trace, value) is not None
+
+    def _source(self, trace: Trace, value: Value) -> Any:
+        """Return the array of a constant, or of an array outside whose content guards can check."""
+        array = trace.constants.get(value)
+        if array is None:
+            array = self._outside.get(value)
+            if array is not None and id(storage_of(array)) not in trace.external:
+                return None
+        return array
 
     def are_same(self, trace: Trace, a: Value, b: Value) -> bool:
         """Return whether equal ops of the same values have made both."""
@@ -115,16 +129,6 @@ def _form(op: Op, out: Value) -> Any:
 
 def _leaf_form(leaf: Any) -> Any:
     return Value if isinstance(leaf, Value) else constant_key(leaf)
-
-
-def _source(trace: Trace, value: Value) -> Any:
-    """Return the array of a constant, or of an array outside whose content guards can check."""
-    array = trace.constants.get(value)
-    if array is None:
-        array = next((array for array, _, v in trace.arrays if v is value), None)
-        if array is not None and id(storage_of(array)) not in trace.external:
-            return None
-    return array
 
 
 def checked(trace: Trace, array: Any) -> Any:

@@ -89,7 +89,7 @@ def powers(t: Any, c: Any, k: int) -> Tensor:
     )
 
 
-def _padded(c: Tensor, size: int) -> Tensor:
+def padded(c: Tensor, size: int) -> Tensor:
     """Return coefficients with zeros after them, as many as there are knots."""
     return pad(c, {0: (0, size - c.shape[0])}) if c.shape[0] < size else c
 
@@ -107,7 +107,7 @@ def _derivative(t: Any, c: Any, k: int) -> tuple[Tensor, Tensor]:
         "the spline has internal repeated knots and is not differentiable",
     )
     found = k * ops.diff(c[:n], dim=0) / column(widths, c)
-    return t[1:-1], _padded(found, t.shape[0] - 2)
+    return t[1:-1], padded(found, t.shape[0] - 2)
 
 
 def _antiderivative(t: Any, c: Any, k: int) -> tuple[Tensor, Tensor]:

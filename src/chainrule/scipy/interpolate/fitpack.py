@@ -15,11 +15,10 @@ from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
-from chainrule.interop.manipulation import pad
 from chainrule.interop.operands import tensor_of
 from chainrule.linalg import lstsq
-from chainrule.scipy.dispatch import call_ours, has_tensors
-from chainrule.scipy.interpolate.bsplines import BSpline, basis, make_interp_spline, splev
+from chainrule.scipy.dispatch import call_ours, has_tensors, missing_rule
+from chainrule.scipy.interpolate.bsplines import BSpline, basis, make_interp_spline, padded, splev
 from chainrule.scipy.interpolate.interpolant import (
     TABLE,
     Interpolant,
@@ -105,20 +104,19 @@ def make_lsq_spline(
 def _spline(name: str, x: Any, y: Any, w: Any, k: int, s: Any, t: Any) -> BSpline:
     """Return the spline through points, or of least squares with inner knots `t`."""
     if t is not None:
-        ends = [(x[0],) * (k + 1), (x[-1],) * (k + 1)]
-        knots = np.concatenate([np.stack(ends[0]), t, np.stack(ends[1])])
+        knots = np.concatenate([np.repeat(x[:1], k + 1), t, np.repeat(x[-1:], k + 1)])
         return make_lsq_spline(x, y, knots, k, w)
     if s != 0:
-        raise MissingRuleError(
-            f"scipy.interpolate.{name}: a smoothing spline has no derivative rule in chainrule: "
+        raise missing_rule(
+            f"scipy.interpolate.{name}: a smoothing spline",
             "FITPACK chooses its knots by the data. With s=0 it goes through the points, and "
-            "make_lsq_spline or LSQUnivariateSpline take knots. Where no gradient is needed, pass "
-            "x.detach()"
+            "make_lsq_spline or LSQUnivariateSpline take knots",
         )
     return make_interp_spline(x, y, k)
 
 
 def _without(name: str, **settings: Any) -> None:
+    """Raise for settings that splines of tensors don't take."""
     for setting, value in settings.items():
         if value not in (None, 0):
             raise MissingRuleError(
@@ -161,12 +159,10 @@ def splrep(
     if s is None:
         s = 0 if w is None else 1
     found = _spline("splrep", x, y, w, k, s, t)
-    c = call_ours(_padded, (found.c, k + 1), {}) if has_tensors(found.c) else found.c
+    c = found.c
+    if has_tensors(c):
+        c = call_ours(lambda c: padded(tensor_of(c), len(found.t)), (c,), {})
     return found.t, c, k
-
-
-def _padded(c: Any, count: int) -> Tensor:
-    return pad(tensor_of(c), {0: (0, count)})
 
 
 class UnivariateSpline(Interpolant):
@@ -200,23 +196,31 @@ class UnivariateSpline(Interpolant):
         ext: Any = 0,
         check_finite: bool = False,
     ) -> None:
-        self._make("UnivariateSpline", (x, y, w, bbox, k, s, ext, check_finite), None)
+        self._make("UnivariateSpline", (x, y), w, bbox, k, ext, check_finite, s=s)
 
-    def _make(self, name: str, given: tuple[Any, ...], t: Any) -> None:
-        x, y, w, bbox, k, s, ext, check_finite = given
+    def _make(
+        self,
+        name: str,
+        data: tuple[Any, ...],
+        w: Any,
+        bbox: Any,
+        k: int,
+        ext: Any,
+        check_finite: bool,
+        **smoothing: Any,
+    ) -> None:
+        """Set the spline of points, values and maybe knots: SciPy's if all are arrays."""
         self.ext = _EXT.get(ext, ext)
-        if not has_tensors(x, y, w, s, t):
-            own = () if name.startswith("Inter") else (s,)
-            first = (x, y, t) if name.startswith("LSQ") else (x, y)
-            own = () if name.startswith("LSQ") else own
-            scipys = getattr(TABLE.scipys, name)
-            found = scipys(*first, w, list(bbox), k, *own, ext, check_finite)
+        if not has_tensors(*data, w, *smoothing.values()):
+            settings = {"ext": ext, "check_finite": check_finite, **smoothing}
+            found = getattr(TABLE.scipys, name)(*data, w, list(bbox), k, **settings)
             t, c, k = found._eval_args
             self._set(t, c, k, found)
             return
         _without(name, bbox=None if bbox[0] is None is bbox[1] else bbox)
-        x, y = np.ravel(x), np.ravel(y)
-        self._set(*_spline(name, x, y, w, k, s, t).tck, None)
+        x, y, *knots = data
+        t, s = (knots[0] if knots else None), smoothing.get("s", 0)
+        self._set(*_spline(name, np.ravel(x), np.ravel(y), w, k, s, t).tck, None)
 
     def _set(self, t: Any, c: Any, k: int, scipys: Any) -> None:
         self.t, self.c, self.k, self._scipys = t, c, k, scipys
@@ -241,7 +245,7 @@ class UnivariateSpline(Interpolant):
         return self._scipys
 
     @property
-    def _spline(self) -> BSpline:
+    def _as_bspline(self) -> BSpline:
         return BSpline.construct_fast(self.t, self.c, self.k)
 
     def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
@@ -261,15 +265,15 @@ class UnivariateSpline(Interpolant):
         """Return the integral of the part between the ends."""
         if not self._has_tensors(a, b):
             return self.of_scipy().integral(a, b)
-        return self._spline.integrate(a, b, extrapolate=False)
+        return self._as_bspline.integrate(a, b, extrapolate=False)
 
     def derivative(self, n: int = 1) -> UnivariateSpline:
         """Return the derivative of order `n`."""
-        return self._of(self._spline.derivative(n), self.ext if self.ext == 1 else 0)
+        return self._of(self._as_bspline.derivative(n), self.ext if self.ext == 1 else 0)
 
     def antiderivative(self, n: int = 1) -> UnivariateSpline:
         """Return the antiderivative of order `n` that is 0 at the first knot."""
-        return self._of(self._spline.antiderivative(n), self.ext)
+        return self._of(self._as_bspline.antiderivative(n), self.ext)
 
     def roots(self) -> Any:
         """Return the zeros of a cubic spline between its ends."""
@@ -277,7 +281,7 @@ class UnivariateSpline(Interpolant):
             return self.of_scipy().roots()
         if self.k != 3:
             raise ArgumentError("finding roots unsupported for non-cubic splines")
-        return PPoly.from_spline(self._spline).roots(extrapolate=False)
+        return PPoly.from_spline(self._as_bspline).roots(extrapolate=False)
 
     def get_knots(self) -> Any:
         """Return the knots, those at the ends once."""
@@ -311,8 +315,7 @@ class InterpolatedUnivariateSpline(UnivariateSpline):
         ext: Any = 0,
         check_finite: bool = False,
     ) -> None:
-        given = (x, y, w, bbox, k, 0, ext, check_finite)
-        self._make("InterpolatedUnivariateSpline", given, None)
+        self._make("InterpolatedUnivariateSpline", (x, y), w, bbox, k, ext, check_finite)
 
 
 class LSQUnivariateSpline(UnivariateSpline):
@@ -343,4 +346,4 @@ class LSQUnivariateSpline(UnivariateSpline):
         ext: Any = 0,
         check_finite: bool = False,
     ) -> None:
-        self._make("LSQUnivariateSpline", (x, y, w, bbox, k, 0, ext, check_finite), t)
+        self._make("LSQUnivariateSpline", (x, y, t), w, bbox, k, ext, check_finite)

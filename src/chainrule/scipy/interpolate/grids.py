@@ -109,6 +109,13 @@ def _filled(found: Tensor, beyond: tuple[Tensor, Tensor], fill: Any, is_bounded:
     return found
 
 
+def _as_changed(found: Any, ours: Any) -> Any:
+    """Return SciPy's object with the attributes of ours, which users may have changed."""
+    found.method, found.bounds_error = ours.method, ours.bounds_error
+    found.fill_value = ours.fill_value
+    return found
+
+
 class interp1d(Interpolant):
     """The interpolant of values along one axis: `scipy.interpolate.interp1d`.
 
@@ -170,11 +177,8 @@ class interp1d(Interpolant):
 
     def of_scipy(self) -> Any:
         """Return SciPy's object."""
-        found = self._scipys
-        if found is not None:  # its attributes may have been changed
-            found.method, found.bounds_error = self.method, self.bounds_error
-            found.fill_value = self.fill_value
-            return found
+        if self._scipys is not None:
+            return _as_changed(self._scipys, self)
         x, y, fill_value = arrays_of([*self.data()])
         settings = (self._kind, self.axis, True, self.bounds_error, fill_value)
         return TABLE.scipys.interp1d(x, y, *settings)
@@ -403,11 +407,8 @@ class RegularGridInterpolator(Interpolant):
 
     def of_scipy(self) -> Any:
         """Return SciPy's object."""
-        found = self._scipys
-        if found is not None:  # its attributes may have been changed
-            found.method, found.bounds_error = self.method, self.bounds_error
-            found.fill_value = self.fill_value
-            return found
+        if self._scipys is not None:
+            return _as_changed(self._scipys, self)
         grid, values, fill_value = arrays_of([*self.data()])
         settings = (self.method, self.bounds_error, fill_value)
         return TABLE.scipys.RegularGridInterpolator(grid, values, *settings)

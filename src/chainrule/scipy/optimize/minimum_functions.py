@@ -15,7 +15,7 @@ from chainrule.scipy.dispatch import has_tensors
 from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.minimization import Problem, Run
 from chainrule.scipy.optimize.sums_of_squares import least_squares
-from chainrule.scipy.optimize.unknowns import OPTIMIZE, as_args, has_history
+from chainrule.scipy.optimize.unknowns import OPTIMIZE, as_args, by_rows, has_history, vector_start
 from chainrule.transforms import jacobian
 
 __all__ = [
@@ -243,18 +243,10 @@ def leastsq(
     (3.0, array([0.743, 0.395, 0.134]))
     """
     args = as_args(args)
-    start = np.array([x0], float) if isinstance(x0, int | float | np.number) else x0
-    jac: Any = Dfun
-    if Dfun is not None and col_deriv:
-        matrix = Dfun
-
-        def jac(*given: Any) -> Any:
-            return np.asarray(matrix(*given)).T
-
     found = least_squares(
         func,
-        start,
-        jac,
+        vector_start(x0),
+        by_rows(Dfun, col_deriv),
         method="lm",
         args=args,
         ftol=ftol,

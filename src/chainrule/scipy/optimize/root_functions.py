@@ -14,7 +14,14 @@ from chainrule.autograd.location import user_stack_level
 from chainrule.implicit.examples import with_numbers
 from chainrule.implicit.solutions import without_history
 from chainrule.scipy.optimize.roots import System, root, root_scalar
-from chainrule.scipy.optimize.unknowns import OPTIMIZE, Unknowns, as_args, has_history
+from chainrule.scipy.optimize.unknowns import (
+    OPTIMIZE,
+    Unknowns,
+    as_args,
+    by_rows,
+    has_history,
+    vector_start,
+)
 
 __all__ = ["bisect", "brenth", "brentq", "fsolve", "newton", "ridder"]
 
@@ -249,16 +256,9 @@ def fsolve(
     >>> meet(2.0).round(6), cr.jacobian(meet)(2.0).round(6)
     (array([1.414214, 1.414214]), array([0.707107, 0.707107]))
     """
-    start = np.array([x0], float) if isinstance(x0, int | float | np.number) else x0
     options = {"xtol": xtol, "maxfev": maxfev, "band": band, "factor": factor, "diag": diag}
-    jac: Any = fprime
-    if fprime is not None and col_deriv:
-        matrix = fprime
-
-        def jac(*given: Any) -> Any:
-            return np.asarray(matrix(*given)).T
-
-    found = root(func, start, args, jac=jac, options={**options, "eps": epsfcn})
+    jac = by_rows(fprime, col_deriv)
+    found = root(func, vector_start(x0), args, jac=jac, options={**options, "eps": epsfcn})
     if full_output:
         info = {name: found.get(name) for name in ("nfev", "njev", "fjac", "r", "qtf")}
         info["fvec"] = found.get("fun")

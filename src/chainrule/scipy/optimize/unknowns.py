@@ -18,11 +18,12 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import LazyModule, is_known
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.implicit.solutions import are_arrays, numbers_of
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
 from chainrule.numpy.array_class import as_ndarrays
+from chainrule.scipy.dispatch import missing_rule, without_rule
 from chainrule.scipy.error_texts import explaining
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.kinds import kind_of
@@ -109,6 +110,18 @@ def _holds_numbers(x0: Any) -> bool:
     )
 
 
+def vector_start(x0: Any) -> Any:
+    """Return the start of MINPACK's functions, which make a vector of a number."""
+    return np.array([x0], float) if isinstance(x0, int | float | np.number) else x0
+
+
+def by_rows(jac: Any, col_deriv: bool) -> Any:
+    """Return the function of a Jacobian matrix, given one of its columns if `col_deriv`."""
+    if jac is None or not col_deriv:
+        return jac
+    return lambda *given: np.asarray(jac(*given)).T
+
+
 # --- functions without derivatives ----------------------------------------------------------------
 
 
@@ -125,17 +138,17 @@ def by_numbers(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = _as_numbers(name, args), _as_numbers(name, kwargs)
         return scipys(*args, **kwargs)
 
-    function.has_rule = False  # type: ignore[attr-defined]
-    return function
+    found: Callable[..., Any] = without_rule(function)
+    return found
 
 
 def _as_numbers(name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.requires_grad and is_grad_enabled():
-            raise MissingRuleError(
-                f"{name} has no derivative rule in chainrule: cr.implicit_function(solver, "
-                "residual) gives its solution one, by the equation that it fulfils. Where no "
-                "gradient is needed, pass x.detach()"
+            raise missing_rule(
+                name,
+                "cr.implicit_function(solver, residual) gives its solution one, by the equation "
+                "that it fulfils",
             )
         return numbers_of(value) if is_known(value._array) else value
     if value.__class__ in (list, tuple):

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from chainrule.backend import LazyModule
 from chainrule.backend.extensions import SCIPY
+from chainrule.scipy.dispatch import Table as _Table
 from chainrule.scipy.spatial import distance
 
 __all__ = ["distance"]
 
-_SPATIAL = LazyModule("scipy.spatial", SCIPY)
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_SPATIAL, name)
+__getattr__, __dir__ = _Table("scipy.spatial", SCIPY).namespace()
