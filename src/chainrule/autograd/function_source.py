@@ -113,7 +113,11 @@ def {title}({parameters}):
     return $output
 """
 
-_NOTE = "        $note_computed($ctx, {values}, $output)"
+_NOTE = """\
+        for $value in $ctx.__dict__.values():
+            if $value.__class__ not in $PLAIN:
+                $note_computed($ctx, {values}, $output)
+                break"""
 
 _INSPECT_ONE = """\
         if {name}.__class__ is $Tensor:
