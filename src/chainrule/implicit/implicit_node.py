@@ -11,10 +11,11 @@ import numpy as np
 
 from chainrule.arguments import cast
 from chainrule.autograd.backward import run_pass
+from chainrule.autograd.conversions import RUNNING, Running
 from chainrule.autograd.forward import tangents_between
 from chainrule.autograd.function_call import have_rules_alone
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
-from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeName, endpoint, freed_error
 from chainrule.autograd.record import stamp_node
@@ -25,7 +26,7 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, whole
 from chainrule.errors import AutogradError
 from chainrule.implicit.inverse import Inverse, Linearization
-from chainrule.interrupts import T
+from chainrule.interrupts import T, call_with
 from chainrule.transforms.vmap.interpreter import BatchBoundary, VmapInterpreter
 
 Residual = Callable[[Tensor], Tensor]
@@ -75,7 +76,10 @@ class RecordedResidual:
     def __init__(self, residual: Residual, unknown: Tensor) -> None:
         own = current_node(unknown)
         self.begin = next_seq()
-        value = run_in(enable_grad(), lambda: cast(residual(unknown), unknown.dtype))
+        running = Running()
+        running.inputs = [unknown]  # which becomes no number without an error
+        variables: dict[Any, Any] = {MODES: enable_grad().entered(MODES.get()), RUNNING: running}
+        value = call_with(variables, lambda: cast(residual(unknown), unknown.dtype))
         self.array = value._array
         self.root: Edge = current_node(value)
         self.unknown: Edge = own

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.conversions import RUNNING, DifferentiatedError
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.node import endpoint, reachable
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.backend import is_known
 from chainrule.errors import ShapeError
 from chainrule.implicit.examples import with_numbers
@@ -159,6 +164,16 @@ def without_history(tree: Any) -> Any:
     return pytree.map_leaves(tree, plain)
 
 
+def _is_differentiated(call: Callable[[], Any]) -> bool:
+    """Return whether the result of a call depends on what required grad before, or may do."""
+    if RUNNING.get() is not None or INTERCEPTOR.get() is not None:
+        return True
+    begin = next_seq()
+    edges = [current_node(t) for _, t in pytree.leaves(call()) if isinstance(t, Tensor)]
+    roots = [endpoint(edge)[0] for edge in edges if edge is not None]
+    return any(node.seq < begin for node in reachable(roots))
+
+
 def numbers_of(vector: Tensor) -> Any:
     """Return the numbers of a tensor in an array of its own."""
     return np.array(arrays_of(vector))
@@ -185,15 +200,21 @@ def differentiable(
     maker: Any,
     layout: VectorLayout,
     as_arrays: bool,
+    unrecorded: Callable[[], Any] | None = None,
 ) -> Any:
     """Return the tree of a solution: of tensors if it depends on what requires grad.
 
-    `value` may have more unknowns than the tree, at its end.
+    `value` may have more unknowns than the tree, at its end. Foreign code can't be recorded: its
+    solution is a constant if `unrecorded`, a call of it with numbers, depends on nothing either.
     """
     value = value.astype(layout.dtype)
     x = make(value, None)
     if is_grad_enabled() and layout.size:
-        x = solution(equation, value, maker, title=title)
+        try:
+            x = solution(equation, value, maker, title=title)
+        except DifferentiatedError:
+            if unrecorded is None or _is_differentiated(unrecorded):
+                raise
     if not x.requires_grad and is_known(value):
         return layout.tree
     return layout.tree_of(x[: layout.size] if x.shape[0] > layout.size else x, as_arrays)

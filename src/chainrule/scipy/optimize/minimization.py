@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError
 from chainrule.implicit.examples import with_numbers
@@ -35,6 +36,7 @@ from chainrule.scipy.optimize.unknowns import (
     as_args,
     check_first,
     joined,
+    recording,
     scalar,
     warn_of_failure,
     without_rules,
@@ -189,7 +191,11 @@ class Problem:
         equation = functools.partial(self.equation, held=masks)
         maker = inverse_maker(title, linear_solver, value.shape[0])
         settings = (unknowns.layout, unknowns.as_arrays)
-        found = differentiable(title, equation, value, maker, *settings)
+
+        def unrecorded() -> Any:
+            return self.fun(unknowns.plain(results[0].x), *self.args)
+
+        found = differentiable(title, equation, value, maker, *settings, unrecorded)
         if found is unknowns.layout.tree:
             results[0].x = unknowns.result(results[0].x)
             return results[0]
@@ -214,7 +220,8 @@ class Run:
         self.problem, self.unknowns = problem, problem.unknowns
         self.method = method
         self.name = method.lower() if isinstance(method, str) else ""
-        self.jac, self.hess, self.hessp = derivatives
+        self.jac, self.hess, self.hessp = map(recording, derivatives)
+        self.fun = recording(problem.fun) if problem.is_pair else problem.fun
         self.args = without_history(problem.args)
         self.calls = 0
         self._kept: tuple[Any, Any] | None = None  # a vector, and the gradient there
@@ -227,13 +234,13 @@ class Run:
 
     def value(self, v: Any) -> Any:
         """Return the objective alone."""
-        found = self.problem.fun(self.unknowns.plain(v), *self.args)
+        found = self.fun(self.unknowns.plain(v), *self.args)
         return self._checked(found[0] if self.problem.is_pair else found)
 
     def value_and_keep(self, v: Any) -> Any:
         """Return the objective; keep the gradient, for which SciPy asks next."""
         if self.problem.is_pair:
-            found, slope = self.problem.fun(self.unknowns.plain(v), *self.args)
+            found, slope = self.fun(self.unknowns.plain(v), *self.args)
             slope = self.unknowns.vector("the gradient", slope)
         else:
             found, gradient = value_and_grad(self.recorded)(make(v.copy(), None))
@@ -326,9 +333,17 @@ class Run:
     def solution(self, result: Any) -> list[Any]:
         """Return the unknowns and the multipliers; masks of what holds them, and of doubts."""
         problem, x = self.problem, np.array(result.x, float)
-        held, doubtful = [], np.zeros(x.shape, bool)
+        doubtful = np.zeros(x.shape, bool)
         if problem.bounds is None and not problem.constraints:
             return [x, doubtful]
+        try:
+            return self._held(x)
+        except DifferentiatedError:  # of foreign code, whose solution has no derivative
+            return [x, doubtful]
+
+    def _held(self, x: Any) -> list[Any]:
+        problem = self.problem
+        held, doubtful = [], np.zeros(x.shape, bool)
         slope = numbers_of(grad(self.recorded)(make(x.copy(), None)))
         factors = np.zeros(0)
         if problem.constraints:

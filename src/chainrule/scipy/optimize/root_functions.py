@@ -20,6 +20,7 @@ from chainrule.scipy.optimize.unknowns import (
     as_args,
     by_rows,
     has_history,
+    recording,
     vector_start,
 )
 
@@ -185,7 +186,7 @@ def newton(
     def numbers() -> list[Any]:
         plain = without_history(args)
         slopes = [
-            None if f is None else System("newton", f, unknowns, plain).of_numbers(plain)
+            None if f is None else System("newton", recording(f), unknowns, plain).of_numbers(plain)
             for f in (fprime, fprime2)
         ]
         second = None if x1 is None else Unknowns("newton", x1).start()

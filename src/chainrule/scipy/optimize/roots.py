@@ -22,6 +22,7 @@ from chainrule.scipy.optimize.unknowns import (
     check_first,
     check_recorded,
     joined,
+    recording,
     scalar,
     warn_of_failure,
     without_rules,
@@ -67,7 +68,12 @@ class System:
         unknowns = self.unknowns
         maker = inverse_maker(self.title, linear_solver, unknowns.size)
         settings = (unknowns.layout, unknowns.as_arrays)
-        found = differentiable(self.title, equation or self.recorded, value, maker, *settings)
+        equation = equation or self.recorded
+
+        def unrecorded() -> Any:
+            return self.fun(unknowns.plain(value), *self.args)
+
+        found = differentiable(self.title, equation, value, maker, *settings, unrecorded)
         return unknowns.result(value) if found is unknowns.layout.tree else found
 
 
@@ -134,6 +140,7 @@ def root(
     (1.414214, 0.707107)
     """
     args, unknowns = as_args(args), Unknowns("root", x0)
+    fun, jac = recording(fun) if jac is True else fun, recording(jac)
     system = System("root", _first_of(fun) if jac is True else fun, unknowns, args)
     results: list[Any] = []
 
@@ -243,6 +250,8 @@ def root_scalar(
     (1.498701, 1.034667)
     """
     title, args = "root_scalar", as_args(args)
+    f = recording(f) if True in (fprime, fprime2) else f
+    fprime, fprime2 = recording(fprime), recording(fprime2)
     unknowns = Unknowns(title, np.float64(0.0))  # only its structure counts
     results: list[Any] = []
 
@@ -280,8 +289,8 @@ def root_scalar(
 
     (value,) = with_numbers(f"scipy.optimize.{title}", numbers)
     maker = inverse_maker(title, "dense", 1)
-    result = results[0]
-    found = differentiable(title, equation, value, maker, unknowns.layout, True)
+    result, layout = results[0], unknowns.layout
+    found = differentiable(title, equation, value, maker, layout, True, lambda: f(value[0], *args))
     result.root = float(result.root) if found is unknowns.x0 else found
     warn_of_failure(title, results, result.root)
     return result

@@ -31,6 +31,7 @@ from chainrule.scipy.optimize.unknowns import (
     check_first,
     check_recorded,
     joined,
+    recording,
     warn_of_failure,
     without_rules,
 )
@@ -156,8 +157,13 @@ def least_squares(
     def equation(x: Tensor) -> Tensor:
         return replaced(x, held, problem.bounds if held else None, grad(problem.cost)(x))
 
+    def unrecorded() -> Any:
+        args, kwargs = problem.given
+        return fun(unknowns.plain(value), *args, **kwargs)
+
     maker = inverse_maker(title, linear_solver, unknowns.size)
-    found = differentiable(title, equation, value, maker, unknowns.layout, unknowns.as_arrays)
+    form = (unknowns.layout, unknowns.as_arrays)
+    found = differentiable(title, equation, value, maker, *form, unrecorded)
     if found is unknowns.layout.tree:
         results[0].x = unknowns.result(results[0].x)
         return results[0]
@@ -241,7 +247,8 @@ class _Problem:
         if isinstance(jac, str):
             return jac
         if callable(jac):
-            return lambda v: _matrix(jac(self.unknowns.plain(v), *args, **kwargs), len(v))
+            rule = recording(jac)
+            return lambda v: _matrix(rule(self.unknowns.plain(v), *args, **kwargs), len(v))
         derivative = jacobian(lambda x: self.residuals(x, given))
         return lambda v: numbers_of(derivative(make(v.copy(), None)))
 

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.location import user_stack_level
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import LazyModule, is_known
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.implicit.solutions import are_arrays, numbers_of
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
@@ -122,6 +123,13 @@ def by_rows(jac: Any, col_deriv: bool) -> Any:
     return lambda *given: np.asarray(jac(*given)).T
 
 
+def recording(derivative: Any) -> Any:
+    """Return a derivative as the user computes it, which may run backward passes of its own."""
+    if not callable(derivative):
+        return derivative
+    return functools.wraps(derivative)(functools.partial(run_in, enable_grad(), derivative))
+
+
 # --- functions without derivatives ----------------------------------------------------------------
 
 
@@ -197,8 +205,8 @@ def scalar(title: str, function: Any, value: Any) -> Any:
     return np.asarray(value).reshape(())
 
 
-def _unrecorded(title: str, what: str) -> AutogradError:
-    return AutogradError(
+def _unrecorded(title: str, what: str) -> DifferentiatedError:
+    return DifferentiatedError(
         f"{title}: {what} doesn't depend on the unknowns, its first argument, by operations that "
         "are recorded: compute it from them with NumPy's or chainrule's functions, give the "
         "derivative as jac=, or make a differentiable function of foreign code with chainrule.wrap"
