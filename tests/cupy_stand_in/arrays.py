@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
@@ -32,6 +34,13 @@ class Flags:
         self.c_contiguous = host.flags.c_contiguous
         self.f_contiguous = host.flags.f_contiguous
         self.owndata = host.flags.owndata
+
+
+@dataclass
+class MemoryPointer:
+    """The address of an array's memory."""
+
+    ptr: int
 
 
 class ndarray:
@@ -70,6 +79,10 @@ class ndarray:
     @property
     def flags(self) -> Flags:
         return Flags(self._host)
+
+    @property
+    def data(self) -> MemoryPointer:
+        return MemoryPointer(self._host.ctypes.data)
 
     shape = property(lambda self: self._host.shape)
     dtype = property(lambda self: self._host.dtype)
@@ -247,6 +260,8 @@ def wrap(result: Any, parents: Iterable[Any] = ()) -> Any:
     array = ndarray.__new__(ndarray)
     for parent in parents:
         if isinstance(parent, ndarray) and np.may_share_memory(parent._host, host):
+            with suppress(ValueError):  # of what stands in several places
+                host.flags.writeable = True  # a diagonal, too
             array._hold(host, parent if parent.base is None else parent.base)
             return array
     array._hold(host if host.base is None and host.flags.writeable else host.copy())

@@ -51,6 +51,8 @@ DOORS: dict[str, str] = {
     "optim/lbfgs.py": _METHOD,
     "backend/__init__.py:holds_somewhere": _CHECK,
     "backend/__init__.py:first_where": _CHECK,
+    "ops/scatter.py:masked_scatter": _CHECK,
+    "primitives/distances.py:_near_pair_blocks": _METHOD,
     "nn/functional/losses_classification.py:__init__": _CHECK,
     "nn/functional/losses_classification.py:_check_classes": _CHECK,
     "nn/functional/losses_classification.py:binary_cross_entropy": _CHECK,

@@ -14,6 +14,7 @@ import numpy as np
 from chainrule.backend.devices import (
     CPU,
     DEFAULT_DEVICE,
+    address_of,
     array_from_dlpack,
     cuda_is_available,
     cupy_module,
@@ -59,6 +60,8 @@ __all__ = [
     "promote",
     "promoted",
     "storage_of",
+    "accumulate",
+    "address_of",
     "whole",
     "with_plain_dtype",
 ]
@@ -150,6 +153,13 @@ def _foreign_namespace(cls: type) -> Namespace:
     if own is not None:
         return own
     raise TypeError(f"{cls.__module__}.{cls.__name__} is not an array that chainrule computes on")
+
+
+def accumulate(ufunc: Any, x: Array, axis: int) -> Array:
+    """Return the cumulative results of a ufunc; CuPy's accumulate sums and products alone."""
+    if _is_cupys(type(x)):
+        return namespace(x).accumulate(ufunc.__name__, x, axis=axis)
+    return ufunc.accumulate(x, axis=axis)
 
 
 # --- dtypes ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.backend.devices import cupy_module, move
 from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, kernels_of, windows
 from chainrule.errors import DeviceFunctionError
-from chainrule.kernels import lu
+from chainrule.kernels import elementwise, lu
 from chainrule.kernels.flat_indexing import is_basic_index
 
 Array = Any
@@ -37,7 +37,7 @@ def cupy_namespace() -> Namespace:
         real=lambda x: x.real.copy(),
         imag=lambda x: x.imag.copy(),
         diagonal=lambda x, *, offset, key: cupy.diagonal(x, offset, -2, -1),
-        vecdot=lambda x, y, axis=-1: (x.conj() * y).sum(axis=axis),
+        vecdot=lambda x, y, axis=-1: (p := x.conj() * y).sum(axis=axis, dtype=p.dtype),
     )
 
 
@@ -114,6 +114,14 @@ class CuPyNamespace(Namespace):
             x = self.maximum(x, self.asarray(low, dtype=x.dtype))
         return x if high is None else self.minimum(x, self.asarray(high, dtype=x.dtype))
 
+    def expm1(self, x: Array) -> Array:
+        xp = self._module
+        return elementwise.complex_expm1(xp, x) if x.dtype.kind == "c" else xp.expm1(x)
+
+    def log1p(self, x: Array) -> Array:
+        xp = self._module
+        return elementwise.complex_log1p(xp, x) if x.dtype.kind == "c" else xp.log1p(x)
+
     def cumulative_sum(self, x: Array, *, axis: int) -> Array:
         return self.cumsum(x, axis)
 
@@ -124,12 +132,15 @@ class CuPyNamespace(Namespace):
         return self.special.expit(x).astype(x.dtype, copy=False)
 
     def logcumsumexp(self, x: Array, *, axis: int) -> Array:
+        return self.accumulate("logaddexp", x, axis=axis)
+
+    def accumulate(self, ufunc: str, x: Array, *, axis: int) -> Array:
         """Scan by doubling (W. D. Hillis, G. L. Steele, Comm. ACM 29(12), 1986)."""
-        x = self.moveaxis(x, axis, -1)
+        combine, x = getattr(self, ufunc), self.moveaxis(x, axis, -1)
         step = 1
         while step < x.shape[-1]:
-            sums = self.logaddexp(x[..., step:], x[..., :-step])
-            x = self.concatenate([x[..., :step], sums], axis=-1)
+            found = combine(x[..., step:], x[..., :-step])
+            x = self.concatenate([x[..., :step], found], axis=-1)
             step *= 2
         return self.moveaxis(x, -1, axis)
 
@@ -158,7 +169,7 @@ class CuPyNamespace(Namespace):
 
     def assign_at(self, base: Array, value: Array, key: Key) -> Array:
         out = base.copy()
-        self.write(out, self._on_device(key), value)
+        self.write(out, key, value)
         return out
 
     def write(self, out: Array, key: Key, value: Array) -> None:
@@ -169,6 +180,7 @@ class CuPyNamespace(Namespace):
         lengths = zip(out.shape, out.strides, strict=True)
         if out.size and any([step == 0 and n > 1 for n, step in lengths]):
             raise ValueError("read-only: several elements are one place in memory")
+        key = self._on_device(key)
         if _repeats(key):
             places = self._places(key, out.shape)
             value = self.broadcast_to(value, places.shape).reshape(-1)

@@ -154,6 +154,11 @@ def array_from_dlpack(x: Any, target: device | None, copy: bool | None) -> Array
 _CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
 
 
+def address_of(array: Array) -> int:
+    """Return the address of the first element."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
 def storage_of(array: Array) -> Any:
     """Return the array that owns the memory of `array`; the same one for all its views."""
     while (inner := getattr(array, "memory", None)) is not None:  # wrappers of arrays

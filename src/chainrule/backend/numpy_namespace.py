@@ -244,23 +244,15 @@ def _any_mean(x: Array, axis: Any, keepdims: bool) -> Array:
     return np.true_divide(_add_reduce(x, axis, None, None, keepdims), 0)
 
 
+elementwise = LazyModule("chainrule.kernels.elementwise")
+
+
 def _expm1(x: Array) -> Array:
-    if x.dtype.kind != "c":
-        return np.expm1(x)
-    # At infinities np.exp follows C99, while np.expm1 is nan.
-    return np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
+    return elementwise.complex_expm1(np, x) if x.dtype.kind == "c" else np.expm1(x)
 
 
 def _log1p(x: Array) -> Array:
-    if x.dtype.kind != "c":
-        return np.log1p(x)
-    # NumPy computes log(1 + x), which is inaccurate for small x.
-    a, b = x.real, x.imag
-    near = np.maximum(abs(a), abs(b)) < 0.5
-    a, b = np.where(near, a, 0), np.where(near, b, 0)
-    out = np.array(np.log1p(x))
-    np.copyto(out.real, 0.5 * np.log1p(a * (2 + a) + b * b), where=near)
-    return out
+    return elementwise.complex_log1p(np, x) if x.dtype.kind == "c" else np.log1p(x)
 
 
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:

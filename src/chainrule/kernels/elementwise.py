@@ -60,6 +60,20 @@ def complex(xp: Any, x: Array, y: Array) -> Array:
     return out
 
 
+def complex_expm1(xp: Any, x: Array) -> Array:
+    """Return exp(x) - 1, as C99 has it at infinities."""
+    return xp.where(xp.isfinite(x), xp.expm1(x), xp.exp(x) - 1)
+
+
+def complex_log1p(xp: Any, x: Array) -> Array:
+    """Return log(1 + x), accurate for small x, too."""
+    a, b = x.real, x.imag
+    near = xp.maximum(abs(a), abs(b)) < 0.5
+    a, b = xp.where(near, a, 0), xp.where(near, b, 0)
+    out = xp.log1p(x)
+    return complex(xp, xp.where(near, 0.5 * xp.log1p(a * (2 + a) + b * b), out.real), out.imag)
+
+
 def modulus(xp: Any, x: Array, y: Array) -> Array:
     """Return |x + iy|, where no complex array is made."""
     return xp.hypot(x, y)

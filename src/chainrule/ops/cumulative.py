@@ -19,7 +19,7 @@ from chainrule.arguments import (
     whole_number,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_known
+from chainrule.backend import accumulate, namespace, ndarray
 from chainrule.creation import full
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
@@ -98,12 +98,14 @@ def _cumulative_extreme(name: str, ufunc: Any, x: Operand, dim: int | None) -> E
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), constant(np.zeros((), np.int64), x))
     array = x._array
-    extreme = ufunc.accumulate(array, axis=number)
+    extreme = accumulate(ufunc, array, number)
     is_extreme = array == extreme
-    if array.dtype.kind == "f" and (not is_known(extreme) or np.isnan(extreme).any()):
-        is_extreme = is_extreme | np.isnan(array)
-    positions = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
-    indices = make(np.maximum.accumulate(is_extreme * positions, axis=number), None)
+    xp = namespace(array)
+    if array.dtype.kind == "f" and (array.__class__ is not ndarray or np.isnan(extreme).any()):
+        is_extreme = is_extreme | xp.isnan(array)
+    along = xp.arange(array.shape[number])
+    positions = along.reshape((-1,) + (1,) * (x.ndim - 1 - number))
+    indices = make(accumulate(np.maximum, is_extreme * positions, number), None)
     return Extremes(indexing.take_along_axis.apply(x, indices, axis=number), indices)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, default_dtype
-from chainrule.backend import CPU, dtype_title, promoted
+from chainrule.backend import CPU, address_of, dtype_title, promoted
 from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError
 from chainrule.operation import operation, tensor_property
 
@@ -459,8 +459,7 @@ def typename(obj: Any, /) -> str:
 @operation()
 def data_ptr(x: Tensor) -> int:
     """Return the address of the first element."""
-    memory: Any = x._array.ctypes if x.device == CPU else x._array.data
-    return int(memory.data if x.device == CPU else memory.ptr)
+    return address_of(x._array)
 
 
 @operation()

@@ -19,7 +19,7 @@ from chainrule.arguments import (
     whole_number,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, dtype_title, holds_somewhere, is_known, whole
+from chainrule.backend import accumulate, check_known, dtype_title, holds_somewhere, is_known, whole
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.permute import movedim
@@ -331,7 +331,7 @@ def _mode_index(array: Array) -> Array:
     number = np.arange(array.shape[-1])
     first = np.ones((*array.shape[:-1], 1), bool)
     is_start = np.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], axis=-1)
-    start = np.maximum.accumulate(np.where(is_start, number, 0), axis=-1)
+    start = accumulate(np.maximum, np.where(is_start, number, 0), -1)
     # number - start, the position in a run of equal elements, is largest at the end of the longest.
     end = np.argmax(number - start, axis=-1, keepdims=True)
     return np.take_along_axis(order, end, -1)

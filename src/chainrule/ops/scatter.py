@@ -12,7 +12,16 @@ from chainrule.arguments import Operand, constant, is_one, one_dim, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, check_known, dtype_title, is_array, is_known, move, namespace
+from chainrule.backend import (
+    CPU,
+    check_known,
+    dtype_title,
+    is_array,
+    is_known,
+    move,
+    namespace,
+    ndarray,
+)
 from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.operation import inplace_form, operation
@@ -123,7 +132,7 @@ def _zero_at(x: Tensor, key: Any) -> Tensor:
 def _counts_at(x: Tensor, key: Any) -> Array:
     """Return how often an index selects each element of `x`."""
     shape, xp = x.shape, namespace(x._array)
-    if not xp.known:
+    if x._array.__class__ is not ndarray:
         ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
         return xp.index_add(ones, shape=shape, key=key)
     positions = flat_indexing.flat_positions(key, shape)
@@ -135,7 +144,7 @@ def _counts_at(x: Tensor, key: Any) -> Array:
 def _mean_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor:
     """Return `x` with the mean of the values written at an index."""
     number = _counts_at(x, key)
-    number = number + 1 if include_self else np.maximum(number, 1)
+    number = number + 1 if include_self else namespace(number).maximum(number, 1)
     total = add_at(x if include_self else _zero_at(x, key), value, key)
     divide = elementwise.divide if x.dtype.kind in "fc" else elementwise.floor_divide
     return divide.apply(total, make(number.astype(x.dtype), None))
@@ -152,6 +161,7 @@ def product_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor
             "the product of values at the same index can't be compiled or used in vmap, since its "
             "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
+    key = tuple([move(part, CPU) if is_array(part) else part for part in key])
     size = x.numel()
     positions = flat_indexing.flat_positions(key, x.shape)
     if positions is None:
@@ -701,8 +711,9 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     shape = np.broadcast_shapes(input.shape, mask.shape)
     if not is_known(mask._array):
         return _masked_scatter_unknown(input, broadcast_to(mask, shape), source)
-    where = np.array(np.broadcast_to(mask._array, shape))
-    count = int(np.count_nonzero(where))
+    xp = namespace(mask._array)
+    where = xp.asarray(xp.broadcast_to(mask._array, shape), copy=True)
+    count = int(xp.count_nonzero(where))
     if source.numel() < count:
         raise ShapeError(
             f"masked_scatter: expected source to have at least as many elements ({source.numel()}) "

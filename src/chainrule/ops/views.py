@@ -20,7 +20,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, move, namespace, storage_of
+from chainrule.backend import CPU, address_of, move, namespace, storage_of
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
@@ -195,7 +195,7 @@ def storage_offset(x: Tensor) -> int:
     3
     """
     first = storage_of(x._array)
-    apart = x._array.ctypes.data - first.ctypes.data
+    apart = address_of(x._array) - address_of(first)
     return int(apart // x._array.itemsize)
 
 
