@@ -20,7 +20,6 @@ import tempfile
 import threading
 import time
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd.tensor import Tensor
+from chainrule.compiler.native import jit
 from chainrule.compiler.native.code import _code_of
 from chainrule.interrupts import Latch, start
 from chainrule.utils.checkpoint import checkpoint
@@ -44,8 +44,6 @@ SAMPLE = 20
 
 CHECKED_EVERY = 8
 """Number of interrupts after which a new function is compiled, where the scenario compiles none."""
-
-FASTEST = "native" if find_spec("llvmlite") else "numpy"
 
 _SLOTS = ("_array", "_frozen", "_grad", "_node", "_view")
 PLAIN_SLOTS = [vars(Tensor)[name] for name in _SLOTS]
@@ -167,7 +165,8 @@ def compiled_again(world):
 
 def loaded(world):
     _code_of.cache_clear()
-    fn = world.compiled(lambda w, x: loss(w, x), backend=FASTEST)
+    backend = "native" if jit.is_installed() else "numpy"
+    fn = world.compiled(lambda w, x: loss(w, x), backend=backend)
     fn(world.w, world.x).backward()
 
 
