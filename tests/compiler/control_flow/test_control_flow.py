@@ -16,7 +16,6 @@ import chainrule as cr
 from chainrule import pytree
 from chainrule.autograd.forward import jvp_of
 from chainrule.compiler import backward, build, passes
-from helpers.parameters import thorough
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(11)
@@ -527,12 +526,18 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(17)
+ABSENT = [
+    # each name with each pair of settings
+    (name, reverse, checkpoint, ["ys", "first carry", "all"][(i + reverse + 2 * checkpoint) % 3])
+    for i, name in enumerate(STEEP)
+    for reverse in (False, True)
+    for checkpoint in (False, True)
+]
+
+
+@pytest.mark.sampled(5)
 @pytest.mark.no_verify("0 · ∞ is nan, where eagerly there is no gradient at all")
-@pytest.mark.parametrize("name", STEEP)
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("checkpoint", [False, True])
-@pytest.mark.parametrize("result", [*map(thorough, ["ys", "first carry"]), "all"])
+@pytest.mark.parametrize(("name", "reverse", "checkpoint", "result"), ABSENT)
 def test_absent_gradients_are_not_zeros(
     name: str, reverse: bool, checkpoint: bool, result: str
 ) -> None:
@@ -547,9 +552,12 @@ def test_absent_gradients_are_not_zeros(
         total = sum((out * out).sum() for out in outs)
         return [g for g in cr.autograd_grad(total, LEAVES, allow_unused=True)]
 
-    def tangents(without: int) -> list[Any]:
-        some = [leaf for i, leaf in enumerate(LEAVES[:4]) if i != without]
-        return list(jvp_of(function, some, [leaf.detach() * 0.5 for leaf in some]))
+    def tangents() -> list[Any]:
+        found = []
+        for without in (1, 2, 3):
+            some = [leaf for i, leaf in enumerate(LEAVES[:4]) if i != without]
+            found += jvp_of(function, some, [leaf.detach() * 0.5 for leaf in some])
+        return found
 
     def same(found: list[Any], expected: list[Any]) -> None:
         assert [g is None for g in found] == [g is None for g in expected]
@@ -560,9 +568,7 @@ def test_absent_gradients_are_not_zeros(
         expected = grads(function())
         same(compiled_to_numpy(lambda: grads(function()))(), expected)
         same(grads(compiled_to_numpy(function)()), expected)
-        for without in (1, 2, 3):
-            expected = tangents(without)
-            same(compiled_to_numpy(tangents)(without), expected)
+        same(compiled_to_numpy(tangents)(), tangents())
 
 
 def test_a_branch_that_uses_nothing_has_no_gradient() -> None:
