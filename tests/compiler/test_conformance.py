@@ -15,25 +15,23 @@ from chainrule.compiler.tracing.symbol import Symbol
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import Subject, demand, plain
 from helpers.compile_comparison import in_tiny_blocks
-from helpers.parameters import one_dtype_in_turn
+from helpers.parameters import dtypes_in_turn
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 
 
-def groups() -> dict[str, list[Case]]:
+def groups_of_one_dtype() -> dict[str, list[Case]]:
+    """Return the cases of the first dtype of each primitive."""
     found: dict[str, list[Case]] = {}
     for case in CASES:
-        found.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+        cases = found.setdefault(case.row.primitive, [])
+        if not cases or case.dtype == cases[0].dtype:
+            cases.append(case)
     return found
 
 
-def groups_of_one_dtype() -> dict[str, list[Case]]:
-    """Return the groups of the first dtype of each primitive."""
-    found: dict[str, list[Case]] = {}
-    for cases in groups().values():
-        found.setdefault(cases[0].row.primitive, cases)
-    return found
-
+IN_TURN = dtypes_in_turn(CASES)
+ONE_DTYPE = groups_of_one_dtype()
 
 pytestmark = pytest.mark.no_verify("results are compared with eager ones here")
 
@@ -45,20 +43,20 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
+@pytest.mark.parametrize("cases", IN_TURN.values(), ids=IN_TURN)
 def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(checks.check_compiled, cases)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cases", groups_of_one_dtype().values(), ids=groups_of_one_dtype())
+@pytest.mark.parametrize("cases", ONE_DTYPE.values(), ids=ONE_DTYPE)
 def test_tiled_equals_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     in_tiny_blocks(monkeypatch)
     demand(checks.check_compiled, cases)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cases", groups_of_one_dtype().values(), ids=groups_of_one_dtype())
+@pytest.mark.parametrize("cases", ONE_DTYPE.values(), ids=ONE_DTYPE)
 def test_traced_layouts_match_memory(cases: list[Case]) -> None:
     demand(check_order, cases)
 

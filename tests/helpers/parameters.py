@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from conformance import Case
 
 
 def thorough(value: Any, **settings: Any) -> Any:
@@ -12,20 +17,24 @@ def thorough(value: Any, **settings: Any) -> Any:
     return pytest.param(value, marks=pytest.mark.thorough, **settings)
 
 
-def one_dtype_in_turn(groups: dict[str, Any]) -> list[Any]:
-    """Return the groups, named ``primitive-dtype``, as parameters.
+def dtypes_in_turn(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Return the cases of each primitive: every situation in one dtype, and every dtype.
 
-    All but one of each primitive are thorough: the first dtype of the first primitive that has
-    several, the second of the next, and so on.
+    The first situation of a primitive has its first dtype, the second one its second, and so on;
+    a dtype that none has comes with the first situation that it can.
     """
-    by_primitive: dict[str, list[str]] = {}
-    for name in groups:
-        by_primitive.setdefault(name.rpartition("-")[0], []).append(name)
-    kept = {names[i % len(names)] for i, names in enumerate(by_primitive.values())}
-    return [
-        pytest.param(cases, id=name) if name in kept else thorough(cases, id=name)
-        for name, cases in groups.items()
-    ]
+    dtypes: dict[str, dict[str, list[Case]]] = {}
+    for case in cases:
+        situations = dtypes.setdefault(case.row.primitive, {})
+        situations.setdefault(case.situation.name, []).append(case)
+    found: dict[str, list[Case]] = {}
+    for primitive, situations in dtypes.items():
+        chosen = [each[i % len(each)] for i, each in enumerate(situations.values())]
+        for case in itertools.chain(*situations.values()):
+            if case.dtype not in {each.dtype for each in chosen}:
+                chosen.append(case)
+        found[primitive] = chosen
+    return found
 
 
 def mark_sampled(items: list[pytest.Item]) -> None:

@@ -21,11 +21,17 @@ from conformance.checks import demand
 from conformance.row import REAL
 from conformance.rows.elementwise import EXPONENTIAL, TRIGONOMETRIC
 from conformance.situations import UNARY
+from helpers.parameters import dtypes_in_turn
 
 CASES = [case for row in ROWS for case in cases_of(row)]
 DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
 SINGLE = [case for case in CASES if case.dtype in ("float32", "complex64")]
 SMOOTH = [case for case in DOUBLE if case.situation.smooth]
+# What doesn't depend on the dtype is checked for each situation in one, and for each dtype.
+IN_TURN, DOUBLE_IN_TURN, SMOOTH_IN_TURN = (
+    [case for chosen in dtypes_in_turn(cases).values() for case in chosen]
+    for cases in (CASES, DOUBLE, SMOOTH)
+)
 CONSTANT_CASES = [case for row in CONSTANTS for case in cases_of(row)]
 PRIMITIVES = set(TABLE)  # as they are imported: tests may define more
 
@@ -95,7 +101,7 @@ def test_jvp_agrees_with_differences(cases: list[Case]) -> None:
     demand(checks.check_jvp, cases)
 
 
-@each(CASES)
+@each(IN_TURN)
 def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_pairing, cases)
 
@@ -110,12 +116,12 @@ def test_third_order_agrees_with_differences(cases: list[Case]) -> None:
     demand(checks.check_third_order, cases)
 
 
-@each(SMOOTH)
+@each(SMOOTH_IN_TURN)
 def test_forward_mode_nests(cases: list[Case]) -> None:
     demand(checks.check_forward_over_forward, cases)
 
 
-@each(DOUBLE)
+@each(DOUBLE_IN_TURN)
 def test_the_recorded_pass_is_linear_in_the_cotangent(cases: list[Case]) -> None:
     demand(checks.check_cotangent_derivative, cases)
 
@@ -138,7 +144,7 @@ def test_s63_steps_have_derivative_zero(cases: list[Case]) -> None:
 # --- dtypes and memory ----------------------------------------------------------------------------
 
 
-@each(CASES)
+@each(IN_TURN)
 def test_s65_dtypes_are_kept(cases: list[Case]) -> None:
     demand(checks.check_dtypes, cases)
 
@@ -159,12 +165,12 @@ def test_single_precision_is_double_precision_rounded(cases: list[Case]) -> None
     demand(checks.check_single_precision, cases)
 
 
-@each(CASES)
+@each(IN_TURN)
 def test_inputs_are_left_alone_and_may_be_read_only(cases: list[Case]) -> None:
     demand(checks.check_untouched, cases)
 
 
-@each(DOUBLE)
+@each(DOUBLE_IN_TURN)
 def test_memory_layout_makes_no_difference(cases: list[Case]) -> None:
     demand(checks.check_contiguity, cases)
 
@@ -203,7 +209,7 @@ _HALVES_IN_JAX = (
 @each(
     [
         case
-        for case in DOUBLE
+        for case in DOUBLE_IN_TURN
         if case.row.primitive not in _NOT_IN_JAX
         and case.situation.name in ("plain", "ties", "axis")
         and not (case.row.primitive in _HALVES_IN_JAX and case.situation.name == "ties")

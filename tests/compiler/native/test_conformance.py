@@ -13,7 +13,7 @@ from chainrule.compiler import native
 from chainrule.compiler.native import fusion_groups
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import demand
-from helpers.parameters import one_dtype_in_turn
+from helpers.parameters import dtypes_in_turn
 
 CASES = [
     case
@@ -21,14 +21,7 @@ CASES = [
     for case in cases_of(row)
     if case.dtype in ("float32", "complex64")
 ]
-
-
-def groups() -> dict[str, list[Case]]:
-    found: dict[str, list[Case]] = {}
-    for case in CASES:
-        found.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
-    return found
-
+GROUPS = dtypes_in_turn(CASES)
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),
@@ -37,7 +30,7 @@ pytestmark = [
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
+@pytest.mark.parametrize("cases", GROUPS.values(), ids=GROUPS)
 def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_emit_whole", lambda program: None)
     monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
@@ -45,7 +38,7 @@ def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("cases", one_dtype_in_turn(groups()))
+@pytest.mark.parametrize("cases", GROUPS.values(), ids=GROUPS)
 def test_small_programs_agree_with_eager(cases: list[Case]) -> None:
     with np.errstate(all="ignore"):  # machine code does not report floating-point errors
         demand(checks.check_compiled, cases, "native")
