@@ -32,9 +32,12 @@ def names_of(namespace: str) -> list[str]:
     return list(module.__all__)
 
 
+# Stubs and type checkers belong to `python3 dev.py lint`: here they are thorough tests.
+
 # --- stubs ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_stubs_are_what_the_tool_writes() -> None:
     stubs = runpy.run_path(str(ROOT / "tools" / "stubs.py"))["stubs"]
     stale = [
@@ -84,11 +87,13 @@ def checked(mypy: Checker, tmp_path: Path) -> Callable[[str], list[str]]:
     return run
 
 
+@pytest.mark.thorough
 def test_a_program_passes_and_its_mistakes_are_found(mypy: Checker) -> None:
     said = mypy(PROGRAMS / "user_program.py", PROGRAMS / "mistakes.py").splitlines()
     assert [line for line in said if PROGRAMS.name in line] == []
 
 
+@pytest.mark.thorough
 def test_pyright_finds_the_same() -> None:
     if find_spec("basedpyright") is None:
         pytest.skip("basedpyright is not installed: it comes with the extra `lint`")
@@ -103,6 +108,7 @@ def test_the_program_runs() -> None:
         main()
 
 
+@pytest.mark.thorough
 def test_every_public_name_has_a_type(checked: Callable[[str], list[str]]) -> None:
     names = [f"cr.{name}" for name in cr.__all__]
     for namespace in NAMESPACES:
@@ -122,6 +128,7 @@ def test_every_public_name_has_a_type(checked: Callable[[str], list[str]]) -> No
     assert 'expression has type "Tensor"' in errors[2]
 
 
+@pytest.mark.thorough
 def test_a_function_in_a_mode_keeps_its_type(checked: Callable[[str], list[str]]) -> None:
     script = """
 import chainrule as cr
@@ -137,6 +144,7 @@ with cr.no_grad(), cr.enable_grad():
     assert 'Argument 2 to "clipped" has incompatible type "str"' in error
 
 
+@pytest.mark.thorough
 def test_a_custom_function_is_typed(checked: Callable[[str], list[str]]) -> None:
     script = """
 from typing import Any

@@ -32,6 +32,7 @@ from chainrule.compiler.native.code import _code_of
 from chainrule.interrupts import Latch, start
 from chainrule.utils.checkpoint import checkpoint
 from helpers.interrupts import interrupt, places
+from helpers.parameters import thorough
 
 pytestmark = [
     pytest.mark.no_verify("eager runs of the user's code would be interrupted, too"),
@@ -39,7 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-SAMPLE = 20
+SAMPLE = 10
 """Number of instructions of each scenario that CI takes."""
 
 CHECKED_EVERY = 8
@@ -345,7 +346,7 @@ SCENARIOS = [
     large,
 ]
 
-LONG_SCENARIOS = [scanned, jacobian, scheduled_step]
+LONG = [scanned, jacobian, scheduled_step]
 
 
 def default_of(variable):
@@ -434,7 +435,7 @@ def repair(before):
 
 @pytest.mark.parametrize(
     "scenario",
-    [*SCENARIOS, *(pytest.param(s, marks=pytest.mark.thorough) for s in LONG_SCENARIOS)],
+    [thorough(s) if s in (exported, *LONG) else s for s in (*SCENARIOS, *LONG)],
     ids=lambda s: s.__name__,
 )
 def test_an_interrupt_leaves_nothing_behind(scenario):
