@@ -47,12 +47,15 @@ TRIED_TEST = "tests/autograd/test_reverse.py"
 # Left out in the other Python: slow tests, of what hardly depends on the version of Python.
 SLOW = [
     "blas",
+    "communicator",
     "compat",
+    "compiler/codegen",
     "compiler/control_flow",
     "compiler/eager",
     "compiler/native",
     "compiler/passes",
     "compiler/test_conformance.py",
+    "compiler/test_expressions.py",
     "compiler/test_public_functions.py",
     "compiler/test_export_sizes.py",
     "compiler/test_random_programs.py",
@@ -81,6 +84,7 @@ SLOW = [
     "scipy_spatial",
     "scipy_special",
     "scipy_stats",
+    "signal",
     "test_architecture.py",
     "test_demo.py",
     "test_docs.py",
