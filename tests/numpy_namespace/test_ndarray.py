@@ -154,13 +154,14 @@ def without_history(result: Any) -> Any:
     return cr.tree.map(lambda x: x.numpy() if isinstance(x, cr.Tensor) else x, result)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("np", [numpy, cr.numpy], ids=["numpy", "chainrule.numpy"])
-def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any) -> None:
+def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any, part: int) -> None:
     """Results, their kinds and what is written to arguments are as in eager mode, or it raises."""
     agreed = 0
-    for code in [*EXPRESSIONS, *STATEMENTS]:
+    for code in [*EXPRESSIONS, *STATEMENTS][part::4]:
         if reason(code, DIFFERENT | DIFFERENT_COMPILED) is not None:
             continue
         function = function_of(code, np)
@@ -175,7 +176,7 @@ def test_compiled_functions_get_arrays_that_behave_as_numpys(np: Any) -> None:
         assert_same(given, arrays)
         assert kinds(got) == kinds(wanted), code
         agreed += 1
-    assert agreed > 350
+    assert agreed > 80
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -18,6 +18,7 @@ from chainrule.compiler.native import jit
 from chainrule.compiler.native.threads.tasks import Task
 from conformance import CONSTANTS, ROWS, Case, cases_of, checks
 from conformance.checks import demand
+from helpers.parameters import dtypes_in_turn
 
 WRITTEN_IN_PYTHON = {p: s for p, s in substitutes(1, 1).items() if p.name not in PRODUCTS}
 AFFECTED = {primitive.name for primitive in WRITTEN_IN_PYTHON}
@@ -33,6 +34,7 @@ CASES = [
 DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
 SMOOTH = [case for case in DOUBLE if case.situation.smooth]
 FLOATING = [case for case in CASES if case.dtype != "int64"]
+IN_TURN = [case for cases in dtypes_in_turn(FLOATING).values() for case in cases]
 
 
 def each(cases: list[Case]) -> Any:
@@ -81,7 +83,7 @@ def test_vjp_agrees_with_differences(cases: list[Case]) -> None:
     demand(checks.check_vjp, cases)
 
 
-@each(FLOATING)
+@each(IN_TURN)
 def test_both_modes_agree(cases: list[Case]) -> None:
     demand(checks.check_pairing, cases)
 
@@ -96,13 +98,13 @@ def test_each_input_alone(cases: list[Case]) -> None:
     demand(checks.check_each_input_alone, cases)
 
 
-@each(FLOATING)
+@each(IN_TURN)
 def test_dtypes_are_kept(cases: list[Case]) -> None:
     demand(checks.check_dtypes, cases)
 
 
 @pytest.mark.sampled(5)
-@each(FLOATING)
+@each(IN_TURN)
 def test_inputs_are_untouched(cases: list[Case]) -> None:
     demand(checks.check_untouched, cases, 4)
 
