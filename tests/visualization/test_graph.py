@@ -557,6 +557,6 @@ def test_modules_of_one_class_and_layers_without_parameters_at_first_are_told_ap
         names = [row.strip(" │├└─").split()[0].partition("(")[0] for row in of_block]
         assert names == ["tanh", "add", "relu"]
         norm = [row for row in rows if f"[{i}.norm · BatchNorm1d]" in row]
-        assert any("center" in row for row in norm)
+        assert any("batch_normalize" in row for row in norm)
         assert len([row for row in rows if f"[{i}.linear · Linear]" in row]) == 3
     assert len([row for row in rows if "[Sequential]" in row]) == 1  # the ReLU between them

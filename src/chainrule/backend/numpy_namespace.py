@@ -459,6 +459,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 RULE_KERNELS = {
+    "batch_norm": ("batch_normalized", "batch_normalized_rule"),
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),

@@ -1,11 +1,11 @@
-"""Primitives of normalisation layers: centring, mean square, standardisation."""
+"""Primitives of normalisation layers: mean square, standardisation, batch normalisation."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import general, linear, use_kernel
+from chainrule.primitives.primitive import general, use_kernel
 
 Array = Any
 Axes = tuple[int, ...]
@@ -17,14 +17,6 @@ def _count(shape: tuple[int, ...], axis: Axes) -> int:
 
 def _center(xp: Any, x: Array, axis: Axes) -> Array:
     return x - xp.sum(x, axis=axis, keepdims=True) / _count(x.shape, axis)
-
-
-# x without its mean along axes: a projection, and so its own adjoint
-center = linear(
-    "center",
-    lambda xp, g, *, axis: _center(xp, g, axis),
-    forward=lambda xp, x, *, axis: _center(xp, x, axis),
-)
 
 
 def _mean_square(xp: Any, x: Array, *, axis: Axes) -> Array:
@@ -97,4 +89,116 @@ standardize = general(
     jvp=(_standardize_jvp,),
     outputs=("out", "scale"),
     label="NativeLayerNormBackward0",
+)
+
+
+# --- batch normalisation --------------------------------------------------------------------------
+
+
+def _per_channel(xp: Any, w: Array, x: Array) -> Array:
+    return xp.reshape(w, (-1,) + (1,) * (len(x.shape) - 2))
+
+
+def _sum_per_channel(xp: Any, x: Array) -> Array:
+    """Return the sums (c,) of sums along axes (n or 1, c, 1, …)."""
+    return xp.sum(x, axis=(0, *range(2, len(x.shape))))
+
+
+@use_kernel
+def _batch_normalized(
+    xp: Any, x: Array, weight: Array, bias: Array, *, axis: Axes, eps: float
+) -> tuple[Array, Array, Array]:
+    mean = _mean(xp, x, axis)
+    centred = x - mean
+    variance = _mean_square(xp, centred, axis=axis)
+    factor = _per_channel(xp, weight, x) / xp.sqrt(variance + eps)
+    return centred * factor + _per_channel(xp, bias, x), mean, variance
+
+
+@use_kernel
+def _batch_normalized_rule(
+    xp: Any,
+    g: Array,
+    x: Array,
+    weight: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """Return the cotangent of x, and the sums of g and of g times x without mean and scale."""
+    scale = 1 / xp.sqrt(variance + eps)
+    standard = (x - mean) * scale
+    total = xp.sum(g, axis=axis, keepdims=True)
+    inner = xp.sum(g * standard, axis=axis, keepdims=True)
+    centred = g - (total + standard * inner) / _count(x.shape, axis)
+    return centred * (scale * _per_channel(xp, weight, x)), total, inner
+
+
+def _batch_normalize_vjp(
+    xp: Any,
+    g: dict[int, Array],
+    x: Array,
+    weight: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    grad_x = grad_weight = grad_bias = None
+    if 0 in g:
+        grad_x, total, inner = _batch_normalized_rule(
+            xp, g[0], x, weight, mean, variance, axis=axis, eps=eps
+        )
+        grad_weight, grad_bias = _sum_per_channel(xp, inner), _sum_per_channel(xp, total)
+    # Of mean and variance: in derivatives of higher order.
+    parts = [g[1] + xp.zeros_like(x)] if 1 in g else []
+    parts += [(x - mean) * (2 * g[2])] if 2 in g else []
+    for part in parts:
+        part = part / _count(x.shape, axis)
+        grad_x = part if grad_x is None else grad_x + part
+    return grad_x, grad_weight, grad_bias
+
+
+def _batch_normalize_jvp(
+    xp: Any,
+    t: tuple[Array | None, Array | None, Array | None],
+    x: Array,
+    weight: Array,
+    mean: Array,
+    variance: Array,
+    *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    of_x, of_weight, of_bias = t
+    scale = 1 / xp.sqrt(variance + eps)
+    standard = (x - mean) * scale
+    slope = spread = xp.zeros_like(mean)
+    out = xp.zeros_like(x)
+    if of_x is not None:
+        slope, inner = _mean(xp, of_x, axis), _mean(xp, of_x * standard, axis)
+        spread = 2 * inner / scale
+        out = (of_x - slope - standard * inner) * (scale * _per_channel(xp, weight, x))
+    if of_weight is not None:
+        out = out + standard * _per_channel(xp, of_weight, x)
+    if of_bias is not None:
+        out = out + _per_channel(xp, of_bias, x)
+    return out, slope, spread
+
+
+# (x - mean) / √(variance + eps) · weight + bias: one weight and bias for each channel, axis 1, and
+# statistics along other axes
+batch_normalize = general(
+    "batch_normalize",
+    lambda xp, x, weight, bias, *, axis, eps: _batch_normalized(
+        xp, x, weight, bias, axis=axis, eps=eps
+    ),
+    vjp=_batch_normalize_vjp,
+    jvp=_batch_normalize_jvp,
+    outputs=("out", "mean", "variance"),
+    label="NativeBatchNormBackward0",
+    broadcasts=False,
 )

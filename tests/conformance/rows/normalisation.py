@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from conformance.row import REAL, Strided, row, situation
@@ -24,15 +25,18 @@ def _standardized(library: Any, x: Any, axis: tuple[int, ...], eps: float) -> tu
     return centred * scale, scale
 
 
+def _batch_normalized(
+    library: Any, x: Any, weight: Any, bias: Any, axis: tuple[int, ...], eps: float
+) -> tuple[Any, Any, Any]:
+    count = max(math.prod([x.shape[i] for i in axis]), 1)
+    mean = library.sum(x, axis, keepdims=True) / count
+    variance = library.sum((x - mean) ** 2, axis, keepdims=True) / count
+    shape = (-1,) + (1,) * (x.ndim - 2)
+    standard = (x - mean) / (variance + eps) ** 0.5
+    return standard * weight.reshape(shape) + bias.reshape(shape), mean, variance
+
+
 ROWS = (
-    row(
-        "center",
-        _OVER,
-        dtypes=REAL,
-        cr=recorded("center"),
-        np=lambda np, x, axis: x - np.mean(x, axis=axis, keepdims=True),
-        torch=lambda torch, x, axis: x - torch.mean(x, axis, keepdim=True),
-    ),
     row(
         "mean_square",
         _OVER,
@@ -48,5 +52,20 @@ ROWS = (
         cr=recorded("standardize"),
         np=_standardized,
         torch=lambda torch, x, axis, eps: _standardized(torch, x, axis, eps),
+    ),
+    row(
+        "batch_normalize",
+        (
+            situation("vectors", (3, 2), (2,), (2,), axis=(0,), eps=0.1),
+            situation("images", (2, 3, 2, 2), (3,), (3,), axis=(0, 2, 3), eps=0.1),
+            situation("instances", (2, 3, 4), (3,), (3,), axis=(2,), eps=0.1),
+            situation("long", (2, 3, 70), (3,), (3,), axis=(0, 2), eps=0.1),
+            situation("size-0", (0, 3), (3,), (3,), axis=(0,), eps=0.1),
+            situation("non-contiguous", Strided((2, 3)), (3,), (3,), axis=(0,), eps=0.1),
+        ),
+        dtypes=REAL,
+        cr=recorded("batch_normalize"),
+        np=lambda np, *arrays, **settings: _batch_normalized(np, *arrays, **settings),
+        torch=lambda torch, *arrays, **settings: _batch_normalized(torch, *arrays, **settings),
     ),
 )

@@ -13,7 +13,7 @@ from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation import zeros_like
+from chainrule.creation import ones, zeros, zeros_like
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.primitives import normalisation
 
@@ -29,13 +29,18 @@ __all__ = [
 # --- standardisation and affine maps --------------------------------------------------------------
 
 
-def standardize_with_variance(
-    x: Tensor, dims: tuple[int, ...], eps: float
-) -> tuple[Tensor, Tensor]:
-    """Return `x` with mean 0 and variance 1 along `dims`, and the variance, dims kept."""
-    centred = normalisation.center.apply(widen_half(x), axis=dims)
-    variance = normalisation.mean_square.apply(centred, axis=dims)
-    return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
+def normalize_channels(
+    x: Tensor, dims: tuple[int, ...], weight: Operand | None, bias: Operand | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `x` normalised along `dims`, and the means and variances, detached, dims kept."""
+    wide, count = widen_half(x), x.shape[1]
+    factor = ones(count, dtype=wide.dtype) if weight is None else cast(floating(weight), wide.dtype)
+    offset = zeros(count, dtype=wide.dtype) if bias is None else cast(floating(bias), wide.dtype)
+    out, *statistics = normalisation.batch_normalize.apply(
+        wide, factor, offset, axis=dims, eps=as_float(eps)
+    )
+    mean, variance = [value.detach() for value in statistics]
+    return cast(out, x.dtype), mean, variance
 
 
 def standardize(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
@@ -137,7 +142,7 @@ def batch_norm(
         raise ShapeError(
             f"{name}: expected at least 2D input (n, c, ...), but got {x.ndim}D: {list(x.shape)}"
         )
-    count, shape = x.shape[1], _per_channel(x)
+    count = x.shape[1]
     _check_channels(
         name, count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
@@ -155,15 +160,10 @@ def batch_norm(
             f"{list(x.shape)}"
         )
     dims = (0, *range(2, x.ndim))
-    out, variance = standardize_with_variance(x, dims, eps)
-    if not size:  # an empty batch has no statistics
-        return affine(out, weight, bias, shape)
-    if running_mean is not None:
-        _update_running(running_mean, ops.mean(x.detach(), dims), momentum)
-    if running_var is not None:
-        sample = ops.multiply(ops.reshape(variance.detach(), (-1,)), size / max(size - 1, 1))
-        _update_running(running_var, sample, momentum)
-    return affine(out, weight, bias, shape)
+    out, mean, variance = normalize_channels(x, dims, weight, bias, eps)
+    if size:  # an empty batch has no statistics
+        _update_running(running_mean, running_var, mean, variance, size, momentum)
+    return out
 
 
 def _normalize_by_running(
@@ -185,8 +185,23 @@ def _normalize_by_running(
 
 
 @no_grad()
-def _update_running(running: Tensor, value: Tensor, momentum: float) -> None:
-    running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
+def _update_running(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    size: int,
+    momentum: float,
+) -> None:
+    """Move running statistics towards the means over the batch of those of `size` elements."""
+    for running, value, factor in (
+        (running_mean, mean, 1),
+        (running_var, variance, size / max(size - 1, 1)),
+    ):
+        if running is not None:
+            value = cast(ops.mean(value, 0) if value.shape[0] > 1 else value, running.dtype)
+            running.mul_(1 - momentum)
+            running.add_(ops.reshape(value, running.shape), alpha=momentum * factor)
 
 
 def group_norm(
@@ -318,13 +333,10 @@ def instance_norm(
             f"{list(x.shape)}"
         )
     dims = tuple(range(2, x.ndim))
-    out, variance = standardize_with_variance(x, dims, eps)
-    if running_mean is not None:
-        _update_running(running_mean, ops.mean(x.detach(), (0, *dims)), momentum)
-    if running_var is not None:
-        mean = ops.mean(ops.reshape(variance.detach(), x.shape[:2]), 0)
-        _update_running(running_var, ops.multiply(mean, size / max(size - 1, 1)), momentum)
-    return affine(out, weight, bias, _per_channel(x))
+    out, mean, variance = normalize_channels(x, dims, weight, bias, eps)
+    if x.numel():
+        _update_running(running_mean, running_var, mean, variance, size, momentum)
+    return out
 
 
 def local_response_norm(
