@@ -1,6 +1,6 @@
 """Batch normalisation of blocks of channels that stay in the cache, and its derivative.
 
-A block is a matrix with a row for each sample, which one long row of factors scales. Where there are
+A block is a matrix with a row for each sample, which a long row of factors scales. Where there are
 few samples, such a row would be as large as the block: then channels are an axis.
 """
 
@@ -23,7 +23,7 @@ _LONG_CHANNEL = 64
 """Number of elements of a channel of one sample from which an inner loop for each costs little."""
 
 _FEW_SAMPLES = 4
-"""Number of samples below which one number for each element of a channel is not worth its memory."""
+"""Number of samples below which a row of factors is not worth its memory."""
 
 
 class _Channels:
@@ -41,7 +41,7 @@ class _Channels:
         self.is_long = self.length >= _LONG_CHANNEL and self.samples < _FEW_SAMPLES
 
     def matrix(self, x: Array) -> Array:
-        """Return an array as it is computed with: short channels are one axis with their elements."""
+        """Return an array as it is computed with."""
         shape = (self.channels, self.length) if self.is_long else (self.channels * self.length,)
         return x.reshape(self.samples, *shape)
 

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chainrule.kernels.grouped_convolution import MAX_PAIRS, correlate_weight, offsets_of
+from chainrule.kernels.grouped_convolution import MAX_PAIRS, Bands, correlate, correlate_weight
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -53,6 +53,10 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         ]
     )
     pad_before = tuple([low for low, _ in padding])
+    bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
+    if bands is not None:
+        target, source = _overlap(x.shape[2:], pad_before, bands.padded)
+        return correlate(bands, x[source], w, target)
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
     phases = _Phases(w.shape[2:], stride, dilation, size)
@@ -75,6 +79,11 @@ def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window)
     """Return the adjoint of `convolve` with respect to kernels of shape `size`, applied to `y`."""
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
+    channels = x.shape[1] // groups, y.shape[1]
+    bands = _bands(xp, x, *channels, size, y.shape[2:], stride, dilation, groups)
+    if bands is not None:
+        target, source = _overlap(x.shape[2:], pad_before, bands.padded)
+        return correlate_weight(bands, x[source], y, target)
     if max(stride) == 1:
         return _correlate_weight(xp, x, y, pad_before, size, dilation, groups)
     phases = _Phases(size, stride, dilation, y.shape[2:])
@@ -85,6 +94,25 @@ def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window)
 
 
 # --- strides --------------------------------------------------------------------------------------
+
+
+def _bands(
+    xp: Any,
+    x: Array,
+    inputs: int,
+    outputs: int,
+    kernel: Sizes,
+    size: Sizes,
+    stride: Sizes,
+    dilation: Sizes | None,
+    groups: int,
+) -> Bands | None:
+    """Return how to compute a convolution in groups of few channels, None for others."""
+    outputs //= groups
+    if groups == 1 or inputs * outputs > MAX_PAIRS or 0 in (x.size, outputs, *kernel, *size):
+        return None
+    dilation = dilation or (1,) * len(kernel)
+    return Bands(xp, groups, (inputs, outputs), kernel, size, stride, dilation, x.dtype)
 
 
 class _Phases:
@@ -373,6 +401,11 @@ def _correlate_input(
             )
         ]
     )
+    ones = (1,) * rank
+    bands = _bands(xp, y, o // groups, groups * c, w.shape[2:], size, ones, dilation, groups)
+    if bands is not None:
+        target, source = _overlap(y.shape[2:], start, bands.padded)
+        return correlate(bands, y[source], flipped, target)
     return _correlate(xp, y, flipped, start, size, dilation, groups)
 
 
@@ -396,12 +429,6 @@ def _correlate_weight(
         if found is not None:
             return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
-    waits = getattr(xp, "waits", False)  # a device, whose many small calls would take long
-    if groups > 1 and c * (o // groups) <= MAX_PAIRS and not waits:
-        target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
-        offsets = offsets_of(kernel, layout.offsets)
-        found = correlate_weight(xp, x[source], y, target, layout.padded, offsets, groups)
-        return found.reshape(o, c, *kernel)
     if _copies_windows(x, layout, dilation):
         return _sum_windows(xp, _Windows(xp, x, pad_before, layout, dilation), y, kernel)
     target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
