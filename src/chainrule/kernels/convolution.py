@@ -1,9 +1,10 @@
 """Convolution as matrix products: the trilinear form of image, kernel and output, by its partials.
 
-Strided convolutions are reduced to stride 1: an image is split into one image for each phase of the
-stride. In a padded image with flattened spatial axes, a shift by one pixel is a constant offset, so
-the windows of many samples are long slices of one row, and one matrix product handles them all. The
-margin is computed too and discarded, but the copies are far longer than those of single windows.
+Strided convolutions in groups, and the adjoints with respect to images, are reduced to stride 1: an
+image is split into one image for each phase of the stride. In a padded image with flattened spatial
+axes, a shift by one pixel is a constant offset, so the windows of many samples are long slices of
+one row, and one matrix product handles them all. The margin is computed too and discarded, but the
+copies are far longer than those of single windows.
 
 Each dimension of the kernel is handled on one side of the product: the trailing ones by repeating
 the input (as im2col does), the leading ones by summing shifted rows of the output. The split that
@@ -11,10 +12,10 @@ moves less memory depends on the channels. Measured with batch 32 and a 3×3 ker
 channels at 28×28 take 0.9 ms half and half, 1.04 with all on the input, 1.16 with all on the
 output; 3 to 32 channels at 32×32 take 0.8, 0.56 and 2.
 
-In small images, or with wide kernels, the margin is a large part of the products. Then windows are
-copied from images whose last axis is that of the channels, in runs of a row of the kernel
-(`_Windows`). With 3×3 kernels, 16 to 32 channels at 8×8 take 0.6 of the time, 3 to 32 at 32×32
-1.8 times as long. `_copies_windows` compares the two.
+In small images, or with wide kernels, the margin is a large part of the products, and with strides
+phases pad the kernel. Then windows are copied from images whose last axis is that of the channels,
+in runs of a row of the kernel (`_Windows`). With 3×3 kernels, 16 to 32 channels at 8×8 take 0.6 of
+the time, 3 to 32 at 32×32 1.8 times as long. `_copies_windows` compares the two.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         return correlate(bands, x[source], w, target)
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
+    if groups == 1 and 0 not in (x.size, w.size, *size):
+        out = xp.empty((len(x), len(w), *size), x.dtype)
+        windows = _Windows(xp, x, pad_before, w.shape[2:], size, stride, dilation)
+        _correlate_windows(xp, windows, w, out)
+        return out
     phases = _Phases(w.shape[2:], stride, dilation, size)
     images = phases.split(xp, _pad_or_crop(xp, x, pad_before, phases.padded))
     return _correlate(xp, images, phases.kernels(xp, w), None, size, None, groups)
@@ -86,6 +92,9 @@ def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window)
         return correlate_weight(bands, x[source], y, target)
     if max(stride) == 1:
         return _correlate_weight(xp, x, y, pad_before, size, dilation, groups)
+    if groups == 1 and 0 not in (x.size, y.size, *size):
+        windows = _Windows(xp, x, pad_before, size, y.shape[2:], stride, dilation)
+        return _sum_windows(xp, windows, y, size)
     phases = _Phases(size, stride, dilation, y.shape[2:])
     images = phases.split(xp, _pad_or_crop(xp, x, pad_before, phases.padded))
     w = _correlate_weight(xp, images, y, None, phases.kernel, None, groups)
@@ -264,23 +273,39 @@ class _Windows:
     """Windows of padded images as the rows of a matrix, for a batch of samples at a time."""
 
     def __init__(
-        self, xp: Any, x: Array, pad_before: Sizes | None, layout: _Layout, dilation: Sizes | None
+        self,
+        xp: Any,
+        x: Array,
+        pad_before: Sizes | None,
+        kernel: Sizes,
+        size: Sizes,
+        stride: Sizes | None,
+        dilation: Sizes | None,
     ) -> None:
-        (n, channels, *_), self.size, kernel = x.shape, layout.size, layout.kernel
+        (n, channels, *_), self.size = x.shape, size
+        ones = (1,) * len(size)
+        stride, dilation = stride or ones, dilation or ones
+        shape = tuple(
+            [
+                (m - 1) * s + d * (k - 1) + 1
+                for m, k, s, d in zip(size, kernel, stride, dilation, strict=True)
+            ]
+        )
         self.plane, self.row = math.prod(self.size), channels * math.prod(kernel)
         batches = -(-n // max(_SCRATCH_ELEMENTS // (self.row * self.plane), 1))
         self.samples = -(-n // batches)
         before = pad_before or (0,) * len(self.size)
-        (_, *target), source = _overlap(x.shape[2:], before, layout.padded)
+        (_, *target), source = _overlap(x.shape[2:], before, shape)
         self.images = xp.moveaxis(x[source], 1, -1)
-        padded = xp.zeros((self.samples, *layout.padded, channels), layout.dtype)
+        padded = xp.zeros((self.samples, *shape, channels), x.dtype)
         self.interior = padded[(slice(None), *target)]
         first, *steps, last = padded.strides
-        dilated = [step * d for step, d in zip(steps, dilation or (1,) * len(steps), strict=True)]
+        moved = [step * s for step, s in zip(steps, stride, strict=True)]
+        dilated = [step * d for step, d in zip(steps, dilation, strict=True)]
         shape = (self.samples, *self.size, *kernel, channels)
-        strides = (first, *steps, *dilated, last)
+        strides = (first, *moved, *dilated, last)
         self.windows = xp.lib.stride_tricks.as_strided(padded, shape, strides)
-        self.rows = xp.empty((self.samples * self.plane, self.row), layout.dtype)
+        self.rows = xp.empty((self.samples * self.plane, self.row), x.dtype)
         self.copied = self.rows.reshape(shape)
 
     def batches(self) -> Iterator[tuple[slice, Array]]:
@@ -353,7 +378,8 @@ def _correlate(
         xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation
     )
     if _copies_windows(x, layout, dilation):
-        _correlate_windows(xp, _Windows(xp, x, pad_before, layout, dilation), w, out)
+        windows = _Windows(xp, x, pad_before, layout.kernel, size, None, dilation)
+        _correlate_windows(xp, windows, w, out)
         return out
     target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
     x = x[source]
@@ -430,7 +456,8 @@ def _correlate_weight(
             return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
     if _copies_windows(x, layout, dilation):
-        return _sum_windows(xp, _Windows(xp, x, pad_before, layout, dilation), y, kernel)
+        windows = _Windows(xp, x, pad_before, kernel, size, None, dilation)
+        return _sum_windows(xp, windows, y, kernel)
     target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
     x = x[source]
     images, shifted, copied = layout.images()
