@@ -237,3 +237,14 @@ def test_the_cumulative_average_of_compiled_steps() -> None:
     for own, other in zip(layers[1].buffers(), layers[0].buffers(), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-7)
     assert layers[1].num_batches_tracked == 4
+
+
+def test_a_result_without_weights_may_be_changed_in_place() -> None:
+    x = cr.randn(3, 2, 4, requires_grad=True)
+    for normalize in (
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.instance_norm(x),
+    ):
+        (expected,) = cr.autograd.grad((normalize(x).relu() ** 3).sum(), x)
+        (found,) = cr.autograd.grad((normalize(x).relu_() ** 3).sum(), x)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)

@@ -138,3 +138,30 @@ def test_topk():
     assert x.grad.tolist() == [[1, 0, 1], [0, 1, 1]]
     with pytest.raises(ValueError, match="selected index k = 4 out of range"):
         x.topk(4)
+
+
+def test_out_takes_results_that_record_nothing() -> None:
+    x, y = cr.tensor([[1.0, 5.0], [7.0, 2.0]]), cr.tensor([[3.0, 4.0], [0.0, 9.0]])
+    for function, expected in (
+        (cr.max, np.maximum(x.numpy(), y.numpy())),
+        (cr.minimum, np.minimum(x.numpy(), y.numpy())),
+    ):
+        running = x.clone()
+        memory = running.data_ptr()
+        assert function(running, y, out=running) is running
+        assert running.data_ptr() == memory
+        np.testing.assert_array_equal(running.numpy(), expected)
+    values, indices = cr.empty(2), cr.empty(2, dtype=cr.int64)
+    found = cr.max(x, 1, out=(values, indices))
+    assert found.values is values
+    assert (values.tolist(), indices.tolist()) == ([5.0, 7.0], [1, 0])
+    assert cr.min(x, out=cr.empty(())).item() == 1
+    leaf = x.clone().requires_grad_()
+    with pytest.raises(RuntimeError, match=r"out=.*don't support automatic differentiation"):
+        cr.maximum(leaf, y, out=cr.empty(2, 2))
+    with pytest.raises(RuntimeError, match=r"out=.*don't support automatic differentiation"):
+        cr.max(x, y, out=leaf * 1)
+    with cr.no_grad():
+        assert cr.maximum(leaf, y, out=cr.empty(2, 2)).tolist() == [[3, 5], [7, 9]]
+    with pytest.raises(ValueError, match=r"`out` must have the shape .*\[2, 2\] and float32"):
+        cr.maximum(x, y, out=cr.empty(2))

@@ -348,3 +348,15 @@ def test_an_index_out_of_range_is_named():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(cr.zeros(3), cr.tensor([0, 1]))
+
+
+def test_an_index_of_one_element_is_a_vector() -> None:
+    for values in (cr.zeros(3), cr.zeros(3).requires_grad_()):
+        added = values.scatter_add(0, cr.tensor(1), cr.tensor(2.0))
+        assert added.tolist() == [0, 2, 0]
+        assert values.scatter(0, cr.tensor(2), 5.0).tolist() == [0, 0, 5]
+    source = cr.tensor(2.0, requires_grad=True)
+    (cr.zeros(3).scatter_add(0, cr.tensor(1), source) ** 2).sum().backward()
+    assert source.grad.item() == 4
+    with pytest.raises(ValueError, match="same number of dimensions"):
+        cr.zeros(3, 2).scatter_add(0, cr.tensor(1), cr.tensor(2.0))

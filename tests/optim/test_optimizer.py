@@ -335,8 +335,12 @@ def test_non_leaves_duplicates_and_read_only_memory() -> None:
     w, v = leaf(1.0), leaf(2.0)
     with pytest.raises(ValueError, match=r"can't optimize a non-leaf Tensor.*MulBackward0"):
         SGD([w * 2])
-    with pytest.raises(ValueError, match="parameter group with duplicate parameters"):
-        SGD([w, w])
+    with pytest.warns(UserWarning, match="parameter group with duplicate parameters"):
+        twice = SGD([w, w], lr=0.5)
+    w.grad = cr.ones_like(w)
+    before = w.item()
+    twice.step()
+    assert w.item() == before - 1
     with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
         SGD([{"params": [w]}, {"params": [v, w]}])
     with pytest.raises(ValueError, match=r"read-only memory: this one, of shape \[3\]"):

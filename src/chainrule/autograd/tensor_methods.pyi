@@ -798,9 +798,9 @@ class TensorMethods:
         """Return max(x, 0), the rectified linear unit."""
     def relu_(self) -> Tensor:
         """Do `relu` in place."""
-    def maximum(self, other: Operand) -> Tensor:
+    def maximum(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the larger of x and y, element by element; nan if either is nan."""
-    def minimum(self, other: Operand) -> Tensor:
+    def minimum(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the smaller of x and y, element by element; the arguments are those of
         `maximum`."""
     def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
@@ -1306,11 +1306,17 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
         other: Operand | None = None,
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return the largest element: of all, of each row along a dimension, or of two tensors."""
     @overload
     def max(
-        self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False
+        self,
+        dim: builtins.int,
+        keepdim: builtins.bool = False,
+        *,
+        keepdims: builtins.bool = False,
+        out: tuple[Tensor, Tensor] | None = None,
     ) -> Extremes:
         """Return the largest element: of all, of each row along a dimension, or of two tensors."""
     @overload
@@ -1322,11 +1328,17 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
         other: Operand | None = None,
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return the smallest element: of all, of each row along a dimension, or of two tensors."""
     @overload
     def min(
-        self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False
+        self,
+        dim: builtins.int,
+        keepdim: builtins.bool = False,
+        *,
+        keepdims: builtins.bool = False,
+        out: tuple[Tensor, Tensor] | None = None,
     ) -> Extremes:
         """Return the smallest element: of all, of each row along a dimension, or of two tensors."""
     def amax(

@@ -11,7 +11,7 @@ from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.operation import inplace_form, operation
-from chainrule.ops.wrappers import binary_function, binary_real, unary_floating
+from chainrule.ops.wrappers import binary_function, binary_real, unary_floating, written
 from chainrule.primitives import elementwise
 
 __all__ = [
@@ -841,13 +841,15 @@ def relu(input: Operand) -> Tensor:
 
 
 @operation(ufunc="maximum", array_api=True)
-def maximum(input: Operand, other: Operand) -> Tensor:
+def maximum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the larger of x and y, element by element; nan if either is nan.
 
     Parameters
     ----------
     input, other : Tensor, array or number
         x and y: their shapes broadcast.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -863,11 +865,12 @@ def maximum(input: Operand, other: Operand) -> Tensor:
     >>> cr.maximum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
     tensor([3., 5.])
     """
-    return _maximum(input, other)
+    found = _maximum(input, other)
+    return found if out is None else written("maximum", found, out)
 
 
 @operation(ufunc="minimum", array_api=True)
-def minimum(input: Operand, other: Operand) -> Tensor:
+def minimum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the smaller of x and y, element by element; the arguments are those of `maximum`.
 
     Notes
@@ -880,7 +883,8 @@ def minimum(input: Operand, other: Operand) -> Tensor:
     >>> cr.minimum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
     tensor([1., 4.])
     """
-    return _minimum(input, other)
+    found = _minimum(input, other)
+    return found if out is None else written("minimum", found, out)
 
 
 @operation(aliases="clip", inplace=True)

@@ -21,7 +21,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import apply_along_dim, reshape_result
+from chainrule.ops.wrappers import apply_along_dim, reshape_result, written
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -419,11 +419,19 @@ def max(
     axis: Dims = None,
     keepdims: bool = False,
     other: Operand | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 
 
 @overload
-def max(input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False) -> Extremes: ...
+def max(
+    input: Operand,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    keepdims: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> Extremes: ...
 
 
 @operation()
@@ -435,6 +443,7 @@ def max(
     axis: Dims = None,
     keepdims: bool = False,
     other: Operand | None = None,
+    out: Any = None,
 ) -> Any:
     """Return the largest element: of all, of each row along a dimension, or of two tensors.
 
@@ -451,6 +460,8 @@ def max(
         The array API's form: the largest along one or several dimensions, as `amax`.
     other : Tensor, array or number, optional
         The second tensor, passed by name.
+    out : Tensor, or two for values and indices, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -476,7 +487,8 @@ def max(
     >>> indices
     tensor([1, 0])
     """
-    return _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
+    found = _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
+    return found if out is None else written("max", found, out)
 
 
 @overload
@@ -488,11 +500,19 @@ def min(
     axis: Dims = None,
     keepdims: bool = False,
     other: Operand | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 
 
 @overload
-def min(input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False) -> Extremes: ...
+def min(
+    input: Operand,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    keepdims: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> Extremes: ...
 
 
 @operation()
@@ -504,6 +524,7 @@ def min(
     axis: Dims = None,
     keepdims: bool = False,
     other: Operand | None = None,
+    out: Any = None,
 ) -> Any:
     """Return the smallest element: of all, of each row along a dimension, or of two tensors.
 
@@ -519,7 +540,8 @@ def min(
     >>> cr.min(cr.tensor([3.0, 1.0]), dim=0).values
     tensor(1.)
     """
-    return _extreme(reductions.min, input, dim, keepdim, axis, keepdims, other)
+    found = _extreme(reductions.min, input, dim, keepdim, axis, keepdims, other)
+    return found if out is None else written("min", found, out)
 
 
 def _extreme(

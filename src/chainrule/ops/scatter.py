@@ -341,6 +341,9 @@ def _scatter_along(
         )
     if positions.size == 0:
         return elementwise.clone.apply(x)
+    if positions.ndim == 0 and len(shape) == 1:  # it counts as a vector of one element
+        positions = positions.reshape(1)
+        src = src if src.ndim else shaping.reshape.apply(src, shape=(1,))
     if not positions.shape == shape == src._array.shape:
         src = _match_source(operation, shape, positions.shape, src, number)
     copied = x.requires_grad or src.requires_grad  # the user may write to the index afterwards

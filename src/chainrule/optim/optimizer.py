@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -13,6 +14,7 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import SLOTS
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.node import HookDict, RemovableHandle
 from chainrule.autograd.tensor import Tensor, make
@@ -230,9 +232,10 @@ class Optimizer:
                     f"{option}: the optimizer's default is {value!r}"
                 )
         if len(set(params)) < len(params):
-            raise ArgumentError(
-                "optimizer contains a parameter group with duplicate parameters: each would be "
-                "updated more than once in a step"
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters: each is updated "
+                "more than once in a step",
+                stacklevel=user_stack_level(),
             )
         if not set(params).isdisjoint(self._parameters()):
             raise ArgumentError("some parameters appear in more than one parameter group")
