@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from chainrule.autograd.conversions import check_differentiated
+from chainrule.autograd.inplace import set_item
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
@@ -21,6 +22,7 @@ from chainrule.errors import (
     DeviceError,
     DTypeError,
     OutOfBoundsError,
+    ShapeError,
 )
 from chainrule.primitives import elementwise
 
@@ -302,8 +304,12 @@ def complex_dtype() -> np.dtype[Any]:
 
 
 class MemoryOptions(TypedDict, total=False):
-    """PyTorch's options of memory, without effect: tensors are dense and in C order."""
+    """PyTorch's options of memory: a tensor for the result, and others without effect.
 
+    New tensors are dense and in C order.
+    """
+
+    out: Any
     layout: Any
     pin_memory: bool
     memory_format: Any
@@ -332,6 +338,8 @@ def leaf(
     if target is None:
         target = DEFAULT_DEVICE.get()
     tensor = make(array if target is None else move(array, device(target)), None)
+    if memory.get("out") is not None:
+        return written(tensor, memory["out"], converts=True)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -344,6 +352,29 @@ def _check_memory(memory: MemoryOptions) -> None:
                 f"{entered()}layout={value}: new tensors are dense: say to_sparse() or "
                 "to_sparse_csr() of one"
             )
+
+
+def written(results: Any, out: Any, converts: bool = False) -> Any:
+    """Return `out`, a tensor or a tuple of them, after writing the results to its memory.
+
+    With `converts`, the results become numbers of its dtype.
+    """
+    if isinstance(out, tuple | list):
+        for result, target in zip(results, out, strict=True):
+            written(result, target)
+        return type(results)(*out) if hasattr(results, "_fields") else tuple(out)
+    if results.requires_grad or out.requires_grad:
+        raise ArgumentError(
+            f"{entered()}functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad: leave out `out`, or write under no_grad()"
+        )
+    if out.shape != results.shape or not (converts or out.dtype == results.dtype):
+        raise ShapeError(
+            f"{entered()}`out` must have the shape and dtype of the result, {list(results.shape)} "
+            f"and {results.dtype}, but has {list(out.shape)} and {out.dtype}"
+        )
+    set_item(out, Ellipsis, results, "copy_")
+    return out
 
 
 def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:

@@ -165,3 +165,22 @@ def test_out_takes_results_that_record_nothing() -> None:
         assert cr.maximum(leaf, y, out=cr.empty(2, 2)).tolist() == [[3, 5], [7, 9]]
     with pytest.raises(ValueError, match=r"`out` must have the shape .*\[2, 2\] and float32"):
         cr.maximum(x, y, out=cr.empty(2))
+
+
+def test_out_of_arithmetic_and_of_new_tensors() -> None:
+    x, y, out = cr.tensor([4.0, 9.0]), cr.tensor([2.0, 3.0]), cr.empty(2)
+    for function, expected in (
+        (cr.add, [6, 12]),
+        (cr.sub, [2, 6]),
+        (cr.mul, [8, 27]),
+        (cr.div, [2, 3]),
+    ):
+        assert function(x, y, out=out) is out
+        assert out.tolist() == expected
+    assert cr.sqrt(x, out=x).tolist() == [2, 3]
+    whole = cr.empty(2, dtype=cr.int64)
+    assert cr.eye(2, out=cr.empty(2, 2, dtype=cr.float64)).dtype == cr.float64
+    assert cr.arange(2, out=whole) is whole
+    assert whole.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"eye\(\): `out` must have the shape"):
+        cr.eye(2, out=out)

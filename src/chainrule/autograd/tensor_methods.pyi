@@ -185,35 +185,53 @@ class TensorMethods:
     def prelu(self, weight: Operand) -> Tensor:
         """Return x where it is positive, else weight · x, where `weight` is learned."""
     # --- chainrule.ops.arithmetic ---
-    def add(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+    def add(
+        self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
+    ) -> Tensor:
         """Return x + alpha · y."""
     def add_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Add alpha · other in place."""
-    def subtract(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+    def subtract(
+        self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
+    ) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def sub(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+    def sub(
+        self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
+    ) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def subtract_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+    def subtract_(
+        self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
+    ) -> Tensor:
         """Do `subtract` in place."""
     def sub_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Subtract alpha · other in place."""
-    def multiply(self, other: Operand) -> Tensor:
+    def multiply(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return x · y, element by element."""
-    def mul(self, other: Operand) -> Tensor:
+    def mul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return x · y, element by element."""
-    def multiply_(self, other: Operand) -> Tensor:
+    def multiply_(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Do `multiply` in place."""
     def mul_(self, other: Operand) -> Tensor:
         """Multiply by another tensor or a number in place."""
-    def divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def divide(
+        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
+    ) -> Tensor:
         """Return x / y, element by element."""
-    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def div(
+        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
+    ) -> Tensor:
         """Return x / y, element by element."""
-    def true_divide(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def true_divide(
+        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
+    ) -> Tensor:
         """Return x / y, element by element."""
-    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def divide_(
+        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
+    ) -> Tensor:
         """Do `divide` in place."""
-    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    def true_divide_(
+        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
+    ) -> Tensor:
         """Do `divide` in place."""
     def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
         """Divide by another tensor or a number in place."""
@@ -674,9 +692,9 @@ class TensorMethods:
     def nbytes(self) -> builtins.int:
         """The size of all elements in bytes."""
     # --- chainrule.ops.elementary ---
-    def sqrt(self) -> Tensor:
+    def sqrt(self, *, out: Tensor | None = None) -> Tensor:
         """Return the square root of each element."""
-    def sqrt_(self) -> Tensor:
+    def sqrt_(self, *, out: Tensor | None = None) -> Tensor:
         """Do `sqrt` in place."""
     def exp(self) -> Tensor:
         """Return e to the power of each element."""

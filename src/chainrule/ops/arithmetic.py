@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, floating, is_one, tensor_of
+from chainrule.arguments import Operand, cast, floating, is_one, tensor_of, written
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.inplace import in_place, ufunc_in_place
 from chainrule.autograd.operands import as_tensors
@@ -70,7 +70,14 @@ _reciprocal = unary_floating(elementwise.reciprocal)
     ufunc="add",
     array_api=True,
 )
-def add(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+def add(
+    input: Operand,
+    other: Operand,
+    former: Any = None,
+    *,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return x + alpha · y.
 
     Parameters
@@ -81,6 +88,8 @@ def add(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -
         y, where `other` is alpha: PyTorch's order of arguments until 2020.
     alpha : number, default 1
         Factor of `other`.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -103,7 +112,8 @@ def add(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -
     """
     if former is not None:
         other, alpha = former, other
-    return _add(input, other if is_one(alpha) else _multiply(other, alpha))
+    found = _add(input, other if is_one(alpha) else _multiply(other, alpha))
+    return found if out is None else written(found, out)
 
 
 @operation(operators={"__iadd__": ufunc_in_place_operator("add_", elementwise.add)})
@@ -126,7 +136,14 @@ def add_(x: Tensor, other: Operand, former: Any = None, *, alpha: Any = 1) -> Te
     ufunc="subtract",
     array_api=True,
 )
-def subtract(input: Operand, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
+def subtract(
+    input: Operand,
+    other: Operand,
+    former: Any = None,
+    *,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return x - alpha · y; the arguments are those of `add`.
 
     Notes
@@ -141,7 +158,8 @@ def subtract(input: Operand, other: Operand, former: Any = None, *, alpha: Any =
     """
     if former is not None:
         other, alpha = former, other
-    return _subtract(input, other if is_one(alpha) else _multiply(other, alpha))
+    found = _subtract(input, other if is_one(alpha) else _multiply(other, alpha))
+    return found if out is None else written(found, out)
 
 
 sub = subtract
@@ -176,13 +194,15 @@ def rsub(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     ufunc="multiply",
     array_api=True,
 )
-def multiply(input: Operand, other: Operand) -> Tensor:
+def multiply(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return x · y, element by element.
 
     Parameters
     ----------
     input, other : Tensor, array or number
         x and y: their shapes broadcast. A number takes the dtype of the tensor.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -203,7 +223,8 @@ def multiply(input: Operand, other: Operand) -> Tensor:
     >>> cr.multiply(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
     tensor([3., 8.])
     """
-    return _multiply(input, other)
+    found = _multiply(input, other)
+    return found if out is None else written(found, out)
 
 
 mul = multiply
@@ -239,7 +260,13 @@ def _truediv(x: Tensor, y: Any) -> Any:
     ufunc="divide",
     array_api=True,
 )
-def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+def divide(
+    input: Operand,
+    other: Operand,
+    *,
+    rounding_mode: str | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return x / y, element by element.
 
     Parameters
@@ -248,6 +275,8 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
         x and y: their shapes broadcast. Integers are divided as numbers of the default dtype.
     rounding_mode : {None, "floor", "trunc"}, default None
         Round the quotient: down or towards zero.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -268,6 +297,11 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
     >>> cr.divide(cr.tensor([1, 2]), 4)
     tensor([0.2500, 0.5000])
     """
+    found = _quotient(input, other, rounding_mode)
+    return found if out is None else written(found, out)
+
+
+def _quotient(input: Operand, other: Operand, rounding_mode: str | None) -> Tensor:
     if rounding_mode == "floor":
         return _floor_divide(input, other)
     if rounding_mode not in (None, "trunc"):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of, written
 from chainrule.autograd.array_proxy import as_float
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.operation import inplace_form, operation
-from chainrule.ops.wrappers import binary_function, binary_real, unary_floating, written
+from chainrule.ops.wrappers import binary_function, binary_real, unary_floating
 from chainrule.primitives import elementwise
 
 __all__ = [
@@ -103,13 +103,15 @@ _sigmoid = unary_floating(elementwise.sigmoid)
 
 
 @operation(inplace=True, ufunc="sqrt", array_api=True)
-def sqrt(input: Operand) -> Tensor:
+def sqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the square root of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -125,7 +127,8 @@ def sqrt(input: Operand) -> Tensor:
     >>> cr.sqrt(cr.tensor([4.0, 9.0]))
     tensor([2., 3.])
     """
-    return _sqrt(input)
+    found = _sqrt(input)
+    return found if out is None else written(found, out)
 
 
 sqrt_ = inplace_form(sqrt)
@@ -866,7 +869,7 @@ def maximum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Ten
     tensor([3., 5.])
     """
     found = _maximum(input, other)
-    return found if out is None else written("maximum", found, out)
+    return found if out is None else written(found, out)
 
 
 @operation(ufunc="minimum", array_api=True)
@@ -884,7 +887,7 @@ def minimum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Ten
     tensor([1., 4.])
     """
     found = _minimum(input, other)
-    return found if out is None else written("minimum", found, out)
+    return found if out is None else written(found, out)
 
 
 @operation(aliases="clip", inplace=True)

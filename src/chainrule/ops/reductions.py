@@ -16,12 +16,13 @@ from chainrule.arguments import (
     one_dim,
     over,
     tensor_of,
+    written,
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfBoundsError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import apply_along_dim, reshape_result, written
+from chainrule.ops.wrappers import apply_along_dim, reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -488,7 +489,7 @@ def max(
     tensor([1, 0])
     """
     found = _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
-    return found if out is None else written("max", found, out)
+    return found if out is None else written(found, out)
 
 
 @overload
@@ -541,7 +542,7 @@ def min(
     tensor(1.)
     """
     found = _extreme(reductions.min, input, dim, keepdim, axis, keepdims, other)
-    return found if out is None else written("min", found, out)
+    return found if out is None else written(found, out)
 
 
 def _extreme(

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating, one_dim
-from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import as_operands, as_tensors, mend_of_operand
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted
-from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from chainrule.errors import ArgumentTypeError, DTypeError
 from chainrule.primitives import elementwise, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -113,26 +112,6 @@ def reshape_result(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     result = shaping.reshape.apply(x, shape=shape)
     result._view = None
     return result
-
-
-def written(name: str, results: Any, out: Any) -> Any:
-    """Return `out`, a tensor or a tuple of them, after writing the results to its memory."""
-    if isinstance(out, tuple | list):
-        for result, target in zip(results, out, strict=True):
-            written(name, result, target)
-        return type(results)(*out) if hasattr(results, "_fields") else tuple(out)
-    if results.requires_grad or out.requires_grad:
-        raise ArgumentError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad: leave out `out`, or write under no_grad()"
-        )
-    if out.shape != results.shape or out.dtype != results.dtype:
-        raise ShapeError(
-            f"{name}(): `out` must have the shape and dtype of the result, {list(results.shape)} "
-            f"and {results.dtype}, but has {list(out.shape)} and {out.dtype}"
-        )
-    set_item(out, Ellipsis, results, name)
-    return out
 
 
 def unary_real(primitive: Primitive, name: str = "") -> Callable[..., Tensor]:
