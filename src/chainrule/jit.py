@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +11,16 @@ from chainrule.compiler import compile
 from chainrule.errors import ArgumentTypeError
 from chainrule.missing_names import missing
 
-__all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_tracing"]
+__all__ = [
+    "script",
+    "trace",
+    "ignore",
+    "unused",
+    "export",
+    "script_method",
+    "is_scripting",
+    "is_tracing",
+]
 
 F = TypeVar("F")
 
@@ -40,7 +50,7 @@ def ignore(function: F) -> F:
     return function
 
 
-unused = export = ignore
+unused = export = script_method = ignore
 
 
 def is_scripting() -> bool:
@@ -61,6 +71,8 @@ class _Callable(ModuleType):
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
+        if name == "ScriptModule":  # modules stay as they are
+            return import_module("chainrule.nn").Module
         raise missing(__name__, name)
 
     sys.modules[__name__].__class__ = _Callable

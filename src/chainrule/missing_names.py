@@ -74,7 +74,7 @@ _INSTEAD = {
         "load": "nothing is downloaded: copy the model's code, and load its weights with cr.load",
     },
     "chainrule.jit": {
-        "save load ScriptModule": "cr.compile compiles what runs; state_dict() is what is kept",
+        "save load": "cr.compile compiles what runs; state_dict() is what is kept",
     },
     "chainrule.onnx": {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",

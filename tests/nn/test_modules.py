@@ -592,3 +592,13 @@ def test_the_dictionaries_of_hooks_are_pytorchs() -> None:
     layer = cr.nn.Linear(1, 1)
     assert repr(layer._forward_hooks) == "{}"
     assert layer._hooks is None  # looking makes none
+
+
+def test_script_modules_are_modules() -> None:
+    class Double(cr.jit.ScriptModule):
+        @cr.jit.script_method
+        def forward(self, x: cr.Tensor) -> cr.Tensor:
+            return 2 * x
+
+    assert isinstance(Double(), cr.nn.Module)
+    assert Double()(cr.ones(2)).tolist() == [2, 2]
