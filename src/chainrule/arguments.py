@@ -339,7 +339,8 @@ def leaf(
         target = DEFAULT_DEVICE.get()
     tensor = make(array if target is None else move(array, device(target)), None)
     if memory.get("out") is not None:
-        return written(tensor, memory["out"], converts=True)
+        given: Tensor = written(tensor, memory["out"], converts=True)
+        return given
     return tensor.requires_grad_() if requires_grad else tensor
 
 
