@@ -206,6 +206,11 @@ def _types(result: Any) -> AbstractResult:
     several = isinstance(result, tuple | list)
     parts = list(result) if several else [result]
     types = [(np.shape(part), np.asarray(part).dtype) for part in parts]
+    if not all([dtype.kind in "biufc" for _, dtype in types]):
+        raise CompileError(
+            "a call of NumPy gives something other than numbers, which a compiled function can't "
+            f"record: {str(result)[:80]!r}. Call it outside, and pass its result as an argument"
+        )
     return AbstractResult(types, type(result) if several else None)
 
 
