@@ -12,6 +12,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
@@ -206,9 +207,17 @@ class ndarray(Tensor, metaclass=_Arrays):
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
+    # As `float(x)` is, these are NumPy's everyday conversions, not the choice of a constant.
+
     def item(self, *index: Any) -> Any:
         """Return one element as a Python number."""
+        check_differentiated(self)
         return self._array.item(*index)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        check_differentiated(self)
+        return self._array.tolist()
 
     # --- methods whose arguments are not those of NumPy's function ---
 
@@ -288,6 +297,7 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     def tobytes(self, order: Any = "C") -> bytes:
         """Return the bytes of the elements."""
+        check_differentiated(self)
         return bytes(np.asarray(array_of(self)).tobytes(order))
 
     def resize(self, *_: Any, **__: Any) -> NoReturn:
