@@ -196,7 +196,7 @@ def test_no_gradient_is_lost_into_an_array(x):
         lambda: np.putmask(np.zeros(3), [True, False, False], x[0]),
         lambda: np.put_along_axis(np.zeros((2, 3)), np.array([[0], [1]]), x[:, :1], 1),
     ):
-        with pytest.raises(RuntimeError, match="the ndarray that it would be .* records nothing"):
+        with pytest.raises(RuntimeError, match=r"the ndarray that it would be .* records nothing"):
             call()
     with pytest.raises(RuntimeError, match="Can't call numpy"):  # NumPy asks only for the first one
         np.fill_diagonal(np.zeros((2, 2)), x[0, :2])
