@@ -388,6 +388,43 @@ def test_rounding_that_cancellation_enlarges_is_no_difference(dtype: str) -> Non
     compiled(x, y)  # the difference of two sums in another order
 
 
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: x.softmax(-1), (1, 8)),  # in some calls, all elements are 0 for any inputs
+        (lambda x: x * x - (x * x).exp().log(), (8, 8)),  # some elements are, in most calls
+    ],
+)
+def test_rounding_of_what_cancels_to_zero_is_no_difference(
+    function: Callable[..., Any], shape: Any
+) -> None:
+    """To exactly 0 in eager runs, in which each operation rounds as in the others."""
+    pytest.importorskip("llvmlite")
+    compiled = cr.compile(
+        lambda x: cr.autograd_grad(function(x).sum(), x), backend="native", verify=1
+    )
+    for seed in range(36):
+        values = np.random.default_rng(seed).standard_normal(shape)
+        compiled(cr.tensor(values, dtype=cr.float32, requires_grad=True))
+
+
+def test_a_wrong_zero_is_found_beside_an_element_that_rounding_changes_a_lot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Guards, "require", lambda self, condition: None)
+    offset = [0.0]
+
+    def function(x: Any) -> Any:
+        return cr.where(x > 0, cr.where(x > 0.9, (1e5 * x).sin(), x * x), offset[0])
+
+    compiled = cr.compile(function, backend="numpy", verify=1)
+    x = cr.tensor(np.linspace(-1, 1, 12), dtype=cr.float32)
+    compiled(x)
+    offset[0] = 1e-3
+    with pytest.raises(cr.VerificationError, match=r"the result\[0\] is .*0\.0.*6 of 12"):
+        compiled(x)
+
+
 def test_state_by_tensors_that_differ_by_noise_is_no_difference() -> None:
     """As of an optimiser, which makes whole steps of gradients that are but noise."""
     rng = np.random.default_rng(0)

@@ -40,6 +40,12 @@ CASES: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "antiderivative": lambda s: (
         lambda y, x, w: s.InterpolatedUnivariateSpline(x, y).antiderivative()(Q)
     ),
+    **{
+        f"slope beyond the ends, {ext}": lambda s, ext=ext: (
+            lambda y, x, w: s.UnivariateSpline(x, y, s=0, ext=ext).derivative()(AROUND)
+        )
+        for ext in ("extrapolate", "zeros", "const")
+    },
     "derivatives": lambda s: lambda y, x, w: s.InterpolatedUnivariateSpline(x, y).derivatives(2.2),
     "lsq": lambda s: lambda y, x, w: s.LSQUnivariateSpline(x, y, [2.5, 4.5], w)(Q),
     "lsq-coefficients": lambda s: (
@@ -84,6 +90,12 @@ def test_splines_without_a_derivative_say_so() -> None:
 
     with pytest.raises(cr.MissingRuleError, match=r"a smoothing spline .* With s=0 it goes"):
         cr.grad(value())(Y)
+    with pytest.raises(cr.MissingRuleError, match="a smoothing spline"):  # weights make it one
+        cr.grad(lambda y: cr.scipy.interpolate.splrep(X, y, W)[1].sum())(Y)
+    for y in (Y, cr.tensor(Y)):
+        slope = cr.scipy.interpolate.UnivariateSpline(X, y, s=0, ext="raise").derivative()
+        with pytest.raises(ValueError, match=r"x value|out of|between|interval|range"):
+            slope(AROUND)
     with pytest.raises(cr.MissingRuleError, match="of tensors takes no bbox"):
         cr.grad(value(s=0, bbox=(-1, 9)))(Y)
     with pytest.raises(cr.MissingRuleError, match="of tensors takes no per"):

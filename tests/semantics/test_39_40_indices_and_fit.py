@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy
 from chainrule.autograd import error_messages
 from chainrule.checks import gradcheck, gradgradcheck
 from helpers.tensors import equal, leaf
@@ -125,6 +126,18 @@ def test_s39_indices_of_elements_in_python_loops(lib):
     x = lib.leaf([[1.0, 2.0], [3.0, 4.0]])
     sum(x[i, j] * x[j][i] for i in range(2) for j in range(2)).backward()
     assert x.grad.tolist() == [[2.0, 6.0], [4.0, 8.0]]
+
+
+@pytest.mark.parametrize("key", [[0, 0], [0], np.array([0]), (..., [0]), (slice(None), [0])])
+def test_s39_numbers_without_dimensions_have_no_index(key):
+    arrays = chainrule.numpy.array(1.5)
+    for x in (cr.tensor(1.5), cr.tensor(1.5, requires_grad=True), arrays):
+        with pytest.raises(IndexError, match="0-dim"):
+            x[key]
+        for transform, given in ((cr.compile, x), (cr.vmap, cr.stack([x, x]))):
+            with pytest.raises(IndexError, match="too many indices"):
+                transform(operator.itemgetter(key))(given)
+    assert cr.tensor([1.5])[[0, 0]].tolist() == [1.5, 1.5]
 
 
 def test_s39_iterating_reads_every_row(lib):

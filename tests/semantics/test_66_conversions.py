@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import copy
 import math
+import pickle
 import re
 import statistics
 import struct
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy
 
 X = np.array([0.75, 1.0])
 
@@ -343,9 +346,50 @@ def test_s66_numbers_on_purpose() -> None:
         with cr.no_grad():
             assert float(v[0]) == v[0].detach().numpy() == 0.75
             assert np.asarray(v).tolist() == X.tolist()
-        return v[0] * v[1].item() + sum(v.tolist()) + float(v[1].detach())
+        return v[0] * v[1].detach().item() + float(v[1].detach())
 
     np.testing.assert_array_equal(cr.grad(f)(X), [1.0, 0.0])
+    of_tensor = cr.grad(lambda t: t[0] * t[1].item() + sum(t.tolist()))(cr.tensor(X))
+    np.testing.assert_array_equal(of_tensor, [1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("convert", "mend"),
+    [
+        (lambda v: v[1].item(), "Leave the conversion out"),
+        (lambda v: v.item(1), "Leave the conversion out"),
+        (lambda v: v.tolist()[1], "Iterate over the array"),
+        (lambda v: np.frombuffer(v.tobytes())[1], "Iterate over the array"),
+    ],
+)
+def test_s66_everyday_conversions_of_numpys_arrays(convert: Any, mend: str) -> None:
+    """A program for NumPy has no other way to write them, and means no constant."""
+    for transform in TRANSFORMS.values():
+        with pytest.raises(RuntimeError):
+            transform(lambda v: v[0] * convert(chainrule.numpy.asarray(v)))
+    with pytest.raises(RuntimeError, match=mend):
+        cr.grad(lambda v: v[0] * convert(v))(X)
+    known = chainrule.numpy.array([2.0, 3.0])
+    np.testing.assert_array_equal(cr.grad(lambda v: v[0] * convert(known))(X), [3.0, 0.0])
+
+
+def test_s66_copies_that_would_lose_the_gradient() -> None:
+    def pickled(t: Any) -> Any:
+        return pickle.loads(pickle.dumps(t))
+
+    def of_product(make: Any) -> Program:
+        return lambda t: (t * make(t)).sum()
+
+    for make in (copy.copy, copy.deepcopy, pickled, lambda t: copy.deepcopy({"t": [t]})["t"][0]):
+        for transform in (cr.grad, cr.jacobian, cr.value_and_grad):
+            with pytest.raises(RuntimeError, match=r"gradient would be lost.*x\.clone\(\)"):
+                transform(of_product(make))(cr.tensor(X))
+    t = cr.tensor(X, requires_grad=True)
+    kept = cr.grad(lambda s: (s * copy.deepcopy(t)).sum())(cr.tensor([2.0, 3.0]))
+    np.testing.assert_array_equal(kept.detach(), X)  # the transform doesn't know this leaf
+    np.testing.assert_array_equal(cr.grad(lambda t: (t * t.clone()).sum())(cr.tensor(X)), 2 * X)
+    arrays = cr.grad(lambda v: (copy.copy(v) * copy.deepcopy(v)).sum())(X)
+    np.testing.assert_array_equal(arrays, 2 * X)
 
 
 def test_s66_what_a_transform_does_not_differentiate_is_as_before() -> None:

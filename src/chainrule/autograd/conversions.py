@@ -100,7 +100,7 @@ def check_differentiated(tensor: Tensor) -> None:
         f"{attempt} makes a number of a Tensor that a running transform differentiates (grad(), "
         "jacobian() or the like handed it to the function, or it depends on one): its gradient "
         f"would be lost. {mend}. A constant on purpose is x.detach(), "
-        "or x.item()"
+        "or x.detach().item()"
     )
 
 
@@ -112,6 +112,7 @@ def check_kept(array: Any) -> None:
 
 
 _FLOAT = "Leave the conversion out: a Tensor of one element computes as a number does"
+_LIST = "Iterate over the array, whose elements are recorded, in the place of a list of numbers"
 _CAST = "Write x.astype(dtype), which is recorded, or leave the conversion out"
 _STORE = (
     "Write into an array that records: import chainrule.numpy as np makes them, in the place of "
@@ -137,7 +138,8 @@ _OF_ARRAYS = (_STORE, STACK, _SCALE, _SPREAD, _DRAW)
 _MENDS = {
     name: mend
     for names, mend in {
-        "float int complex": _FLOAT,
+        "float int complex item": _FLOAT,
+        "tolist tobytes": _LIST,
         "array asarray asanyarray fromiter Series DataFrame": STACK,
         "ascontiguousarray asfortranarray require matrix asmatrix masked_array": STACK,
         "fill put itemset place": _STORE,
@@ -230,8 +232,19 @@ def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> 
     raise AutogradError(f"{NO_NUMBERS} NumPy asked for it in {text}. {mend}.") from None
 
 
-def copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
-    """Return the error of copying or pickling a tensor that is no leaf."""
+def check_copyable(tensor: Tensor, frame: FrameType) -> None:
+    """Raise before a copy or a pickle of a tensor is made that would lose its history."""
+    if not tensor.is_leaf:
+        raise _copy_error(tensor, frame)
+    if is_differentiated(tensor):
+        raise DifferentiatedError(
+            f"{attempted(frame, '')[0]} makes a copy without history of a Tensor that a running "
+            "transform differentiates: its gradient would be lost. x.clone() is a copy that keeps "
+            "it. A constant on purpose is x.detach()"
+        )
+
+
+def _copy_error(tensor: Tensor, frame: FrameType) -> AutogradError:
     text, _ = attempted(frame, "")
     if library := _copying_library(frame):
         return AutogradError(

@@ -13,9 +13,9 @@ import numpy as np
 
 from chainrule.autograd.conversions import (
     NO_NUMBERS,
+    check_copyable,
     check_kept,
     check_number,
-    copy_error,
     instead_of_array,
 )
 from chainrule.autograd.formatting import tensor_text
@@ -423,7 +423,7 @@ class Tensor(TensorMethods):
 
     def _scalar(self) -> Any:
         check_number(self)
-        return self.item()
+        return self._array.item()
 
     def __float__(self) -> float:
         return float(self._scalar())
@@ -489,7 +489,7 @@ class Tensor(TensorMethods):
 
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0 and (spec or is_known(self._array)):
-            return format(self.item(), spec)
+            return format(self._array.item(), spec)
         if spec:
             raise ArgumentTypeError(
                 f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
@@ -501,8 +501,7 @@ class Tensor(TensorMethods):
     # --- copies ---
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise copy_error(self, sys._getframe(1))
+        check_copyable(self, sys._getframe(1))
         array = move(self._array, CPU)
         if protocol >= 5 and not array.flags.forc:
             array = array.copy()  # once: NumPy sends only contiguous memory out of band

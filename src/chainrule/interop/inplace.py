@@ -12,19 +12,15 @@ from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError
 from chainrule.interop.manipulation import ravel, resize, take_positions
-from chainrule.interop.operands import array_of, arrays_of, constant, is_tracked, tensors_of
+from chainrule.interop.operands import array_of, arrays_of, check_keeps, constant, tensors_of
 from chainrule.ops.indexing import set_at
 
 
 def _is_tensor_target(written: Any, numpys: Callable[..., Any], *others: Any) -> bool:
-    """Tell whether the target is a tensor; if not, call NumPy, unless a gradient would be lost."""
+    """Tell whether the target is a tensor; if not, call NumPy or raise."""
     if isinstance(written, Tensor):
         return True
-    if is_tracked(others):
-        raise ArgumentTypeError(
-            f"numpy.{numpys.__name__} into a {type(written).__name__} would lose the gradient of "
-            "the written values: make a tensor of the array first, with chainrule.tensor"
-        )
+    check_keeps(written, numpys, others)
     numpys(written, *arrays_of(others))
     return False
 

@@ -13,6 +13,7 @@ from chainrule.autograd.operands import as_tensors, plain_array
 from chainrule.autograd.record import unwatched_by
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, namespace, ndarray
+from chainrule.errors import AutogradError, CompileError
 from chainrule.ops import join_split
 
 Array = Any
@@ -123,6 +124,33 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 def is_tracked(*values: Any) -> bool:
     """Tell whether any of the arguments requires grad while gradients are recorded."""
     return is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in(values))
+
+
+def are_known(values: Any) -> bool:
+    """Return whether there are no symbols or batched arrays among arguments, or in tensors."""
+    if isinstance(values, Tensor):
+        return is_known(values._array)
+    if isinstance(values, list | tuple):
+        return all([are_known(part) for part in values])
+    if isinstance(values, dict):
+        return all([are_known(part) for part in values.values()])
+    return not isinstance(values, ArrayProxy | NumberProxy)
+
+
+def check_keeps(target: Any, function: Any, *values: Any) -> None:
+    """Raise if NumPy's own array would lose the gradient, or has no place for unknown numbers."""
+    if is_tracked(values):
+        kind, why = AutogradError, "depends on an array that requires grad"
+    elif not are_known(values):
+        kind, why = CompileError, "has no numbers yet, in a compiled or mapped function"
+    else:
+        return
+    raise kind(
+        f"numpy.{function.__name__}: its result {why}, and the {type(target).__name__} that it "
+        "would be written to records nothing. Make that with chainrule.numpy (import "
+        "chainrule.numpy as np; a = np.array(a) if it comes from integers or truth values), or "
+        "compute out of place: a = a + x in the place of a += x"
+    )
 
 
 def constant(array: Array) -> Tensor:

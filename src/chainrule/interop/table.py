@@ -282,9 +282,17 @@ def _functions(module: Any, names: str) -> frozenset[Any]:
     return frozenset(getattr(module, name) for name in names.split() if hasattr(module, name))
 
 
-ANSWERS = _functions(
-    np,
-    """
+OF_VALUES = _functions(np, "array2string array_repr array_str save savetxt savez savez_compressed")
+"""Functions that write numbers as text or to files: in a trace, there are none."""
+
+WRITERS = _functions(np, "put place putmask put_along_axis copyto fill_diagonal")
+"""Functions that write to their first argument."""
+
+ANSWERS = (
+    OF_VALUES
+    | _functions(
+        np,
+        """
     shape ndim size result_type can_cast common_type min_scalar_type iscomplexobj isrealobj
     may_share_memory shares_memory
     all any allclose isclose array_equal array_equiv isin in1d iscomplex isreal isneginf isposinf
@@ -292,9 +300,10 @@ ANSWERS = _functions(
     count_nonzero searchsorted digitize einsum_path
     diag_indices_from tril_indices_from triu_indices_from ravel_multi_index unravel_index
     packbits unpackbits
-    array2string array_repr array_str save savetxt savez savez_compressed
     """,
-) | _functions(np.linalg, "matrix_rank")
+    )
+    | _functions(np.linalg, "matrix_rank")
+)
 """Functions that NumPy computes from the arrays: predicates, counts, indices, text, files."""
 
 NEW = _functions(

@@ -187,7 +187,7 @@ _ALL = slice(None)
 def read(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     axis = _take_axis(key)
-    if axis is not None and x.flags.c_contiguous and x.size:
+    if axis is not None and axis < x.ndim and x.flags.c_contiguous and x.size:
         return x.take(key if key.__class__ is np.ndarray else key[-1], axis)
     found = flat_positions(key, x.shape) if _use_flat_index(x, key, True) else None
     return x[key] if found is None else x.reshape(-1).take(found)

@@ -11,17 +11,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
+from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, storage_of
-from chainrule.errors import ArgumentTypeError, AutogradError, CompileError
+from chainrule.errors import ArgumentTypeError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import (
+    are_known,
     array_of,
     arrays_of,
+    check_keeps,
     is_tracked,
     tensor_of,
     unwatched_for,
@@ -204,9 +207,17 @@ class ndarray(Tensor, metaclass=_Arrays):
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
+    # As `float(x)` is, these are NumPy's everyday conversions, not the choice of a constant.
+
     def item(self, *index: Any) -> Any:
         """Return one element as a Python number."""
+        check_differentiated(self)
         return self._array.item(*index)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        check_differentiated(self)
+        return self._array.tolist()
 
     # --- methods whose arguments are not those of NumPy's function ---
 
@@ -286,6 +297,7 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     def tobytes(self, order: Any = "C") -> bytes:
         """Return the bytes of the elements."""
+        check_differentiated(self)
         return bytes(np.asarray(array_of(self)).tobytes(order))
 
     def resize(self, *_: Any, **__: Any) -> NoReturn:
@@ -450,17 +462,6 @@ def _is_number(key: Any) -> bool:
     return all([part.__class__ is int or isinstance(part, np.integer) for part in parts])
 
 
-def are_known(values: Any) -> bool:
-    """Return whether there are no symbols or batched arrays among arguments, or in tensors."""
-    if isinstance(values, Tensor):
-        return is_known(values._array)
-    if isinstance(values, list | tuple):
-        return all([are_known(part) for part in values])
-    if isinstance(values, dict):
-        return all([are_known(part) for part in values.values()])
-    return not isinstance(values, ArrayProxy | NumberProxy)
-
-
 def _operand(value: Any) -> Any:
     """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
     return np.asarray(value) if isinstance(value, np.generic) else array_of_list(value)
@@ -522,32 +523,16 @@ def written(function: Any, out: Any, results: Any) -> Any:
         elif isinstance(target, ArrayProxy):
             target[...] = arrays_of(value)
         elif target is not None:
-            _check_keeps(target, function, value)
+            check_keeps(target, function, value)
             target[...] = arrays_of(value)
     kept = [v if t is None else t for t, v in zip(targets, values, strict=True)]
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
-def _check_keeps(target: Any, function: Any, *values: Any) -> None:
-    """Raise if NumPy's own array would lose the gradient, or has no place for unknown numbers."""
-    if is_tracked(values):
-        kind, why = AutogradError, "depends on an array that requires grad"
-    elif not are_known(values):
-        kind, why = CompileError, "has no numbers yet, in a compiled or mapped function"
-    else:
-        return
-    raise kind(
-        f"numpy.{function.__name__}: its result {why}, and the {type(target).__name__} that it "
-        "would be written to records nothing. Make that with chainrule.numpy (import "
-        "chainrule.numpy as np; a = np.array(a) if it comes from integers or truth values), or "
-        "compute out of place: a = a + x in the place of a += x"
-    )
-
-
 def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
     """Do ``ufunc.at``: for `add` and `subtract`, repeated indices add up."""
     if not isinstance(target, Tensor):
-        _check_keeps(target, ufunc, *values)
+        check_keeps(target, ufunc, *values)
         ufunc.at(target, arrays_of(indices), *arrays_of(values))
     elif ufunc in (np.add, np.subtract) and values:
         value = tensor_of(values[0])

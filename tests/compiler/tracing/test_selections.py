@@ -46,6 +46,11 @@ def rows(x: Any) -> Any:
     return (y**3).sum()
 
 
+def mean_of_rows(x: Any) -> Any:
+    m = x[:, 0] > -9
+    return (x[m] ** 2).mean()
+
+
 def another_array(x: Any) -> Any:
     m = x > 0
     z = xp.zeros((5, 2))
@@ -55,7 +60,7 @@ def another_array(x: Any) -> Any:
 
 @np.errstate(all="ignore")
 def test_functions_of_a_selection_are_those_of_each_element() -> None:
-    for f in (logarithms, equal_masks, in_place, sums, rows, another_array):
+    for f in (logarithms, equal_masks, in_place, sums, rows, mean_of_rows, another_array):
         each = np.stack([cr.grad(f)(x) for x in BATCH])
         compiled = cr.compile(cr.value_and_grad(f), backend="numpy")
         np.testing.assert_allclose([compiled(x)[0] for x in BATCH], [f(x) for x in BATCH])
@@ -75,6 +80,34 @@ def changed_mask(x: Any) -> Any:
     return y.sum()
 
 
+def written_mask(x: Any) -> Any:
+    m = x > 0
+    y = x * 1.0
+    part = y[m]
+    m[0] = False
+    y[m] = part
+    return y.sum()
+
+
+def other_result(x: Any) -> Any:
+    whole, rest = np.divmod(x, 0.7)
+    y = x * 1.0
+    y[whole > 0.5] = x[rest > 0.5]
+    return y.sum()
+
+
+def other_zero(x: Any) -> Any:
+    y = x * 1.0
+    y[x / np.zeros(2) > 1] = x[x / -np.zeros(2) > 1]
+    return y.sum()
+
+
+def rows_by_elements(x: Any) -> Any:
+    square = x[:2]
+    m = square[:, 0] > 0
+    return (square[m] * square[:, 0][m]).sum()
+
+
 REFUSED = {
     "returned": lambda x: (x.sum(), x[x > 0])[1],
     "length": lambda x: x.sum() * len(x[x > 0]),
@@ -89,11 +122,17 @@ REFUSED = {
     "opposite mask": lambda x: (x[x > 0] + x[x < 0]).sum(),
     "mask of another shape": lambda x: x[x[:1] > 0].sum(),
     "changed mask": changed_mask,
+    "written mask": written_mask,
+    "other result of one operation": other_result,
+    "zero of another sign": other_zero,
+    "rows by elements": rows_by_elements,
+    "sum in another dtype": lambda x: x[x > 0].sum(dtype=np.float32),
     "reshaped": lambda x: x[x > 0].reshape(-1, 1).sum(),
     "in a list": lambda x: xp.array([x[x > 0], x[x > 0]]).sum(),
 }
 
 
+@np.errstate(all="ignore")
 def test_what_needs_the_number_of_elements_is_refused() -> None:
     for f in REFUSED.values():
         with pytest.raises(cr.CompileError, match="has a shape that depends on values"):

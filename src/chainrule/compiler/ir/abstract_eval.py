@@ -206,6 +206,11 @@ def _types(result: Any) -> AbstractResult:
     several = isinstance(result, tuple | list)
     parts = list(result) if several else [result]
     types = [(np.shape(part), np.asarray(part).dtype) for part in parts]
+    if not all([dtype.kind in "biufc" for _, dtype in types]):
+        raise CompileError(
+            "a call of NumPy gives something other than numbers, which a compiled function can't "
+            f"record: {str(result)[:80]!r}. Call it outside, and pass its result as an argument"
+        )
     return AbstractResult(types, type(result) if several else None)
 
 
@@ -457,9 +462,12 @@ def _getitem(function: Any, x: Any, key: Any) -> AbstractResult | None:
         return _types(view[key])
     if any(array and part.dtype.kind == "b" for part, array in zip(parts, arrays, strict=True)):
         return None
-    for part, n in zip(_of_axes(parts, len(x.shape)), x.shape, strict=True):
+    of_axes = _of_axes(parts, len(x.shape))
+    if len(of_axes) > len(x.shape):
+        return None  # it raises NumPy's error, as below
+    for part, n in zip(of_axes, x.shape, strict=True):
         if isinstance(part, int) and not -n <= part < n:
-            return None  # it raises NumPy's error
+            return None
     full = [part if isinstance(part, slice) or part is ... else slice(None) for part in parts]
     base = view[tuple([part for part, old in zip(full, parts, strict=True) if old is not None])]
     rest = [

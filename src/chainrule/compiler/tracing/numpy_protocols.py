@@ -16,6 +16,7 @@ from chainrule.backend import storage_of
 from chainrule.compiler.tracing.namespace import SYMBOL_XP, record
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
+from chainrule.interop.table import OF_VALUES
 from chainrule.numpy import array_class
 from chainrule.numpy.array_class import ndarray
 from chainrule.numpy.array_operators import METHODS
@@ -102,6 +103,8 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
             for a in args
         )
         return function(*args, **kwargs)
+    if function in OF_VALUES:
+        return function(*_values(args), **_values(kwargs))
     args, kwargs = _with_keywords(function, args, kwargs)
     if name in ("any", "all") and "where" in kwargs:
         where, x = kwargs.pop("where"), args[0]
@@ -159,6 +162,11 @@ def _recorded(tree: Any) -> Any:
 
 def _as_recorded(x: Symbol) -> Any:
     return array_class.as_ndarray(make(x, None))
+
+
+def _values(tree: Any) -> Any:
+    """Return arguments with arrays in the place of symbols whose elements are known, or raise."""
+    return pytree.map_leaves(tree, lambda x: np.asarray(x) if isinstance(x, Symbol) else x)
 
 
 def _symbols(tree: Any) -> Any:

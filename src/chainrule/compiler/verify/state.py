@@ -8,7 +8,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from chainrule.compiler.tracing.locations import (
     is_standard_module,
 )
 from chainrule.compiler.tracing.object_kinds import generator_state, is_generator, is_iterator
+from chainrule.interrupts import errstate
 from chainrule.random.draw import default_generator
 
 _MAX_VISITS = 5_000
@@ -36,7 +37,7 @@ _MAX_ITEMWISE = 1_000
 """Number of plain items above which a list is kept as a whole, without a look at its items."""
 
 _PERTURBATION = 16
-"""Size of the perturbations of inputs that show how sensitive a function is, in eps."""
+"""Size of the perturbations that show how sensitive a function is, in eps."""
 
 
 class _Place(NamedTuple):
@@ -117,10 +118,7 @@ class State:
     def perturb(self, rng: np.random.Generator) -> None:
         """Change each number of floating point by a few units in the last place."""
         for array in self._owners:
-            if array.dtype.kind in "fc":
-                limits = np.finfo(array.dtype)
-                noise = rng.uniform(-_PERTURBATION, _PERTURBATION, array.shape) * limits.eps
-                np.multiply(array, (1 + noise).astype(limits.dtype), out=array)
+            _perturb(array, rng)
 
     # --- search ---
 
@@ -241,6 +239,38 @@ class State:
             self._queue.append((f"{name}.grad", grad))
         if view is not None and view.base is not None:
             self._queue.append((f"the base of {name}", view.base))
+
+
+class Roundings:
+    """An observer of operations that rounds their results in other ways, as other code may.
+
+    Where a sum cancels to exactly 0 for any inputs, only this shows its rounding. Integers stay:
+    they are exact, and may be counts or indices.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Tensor]) -> None:
+        """Change the results of an operation, unless they are memory that was there before."""
+        given = [id(operand._array) for operand in operands if operand is not None]
+        for result in results:
+            array = result._array
+            is_new = array.__class__ is ndarray and array.base is None and array.flags.writeable
+            if is_new and id(array) not in given:
+                _perturb(array, self.rng, np.rint(array) != array)
+
+    def see_same(self, *_: Any) -> None:
+        """Do nothing: both sides of a `vmap` are one array."""
+
+
+@errstate(all="ignore")
+def _perturb(array: Any, rng: np.random.Generator, where: Any = True) -> None:
+    """Change numbers of floating point by a few units in the last place."""
+    if array.dtype.kind in "fc":
+        limits = np.finfo(array.dtype)
+        noise = rng.uniform(-_PERTURBATION, _PERTURBATION, array.shape) * limits.eps
+        np.multiply(array, (1 + noise).astype(limits.dtype), out=array, where=where)
 
 
 PLAIN = (str, bytes, type(None), int, float, complex, np.generic, np.dtype, range, slice)

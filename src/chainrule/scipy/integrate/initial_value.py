@@ -14,8 +14,8 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.implicit.implicit_node import solution
 from chainrule.implicit.inverse import DenseInverse
-from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
-from chainrule.numpy.array_class import are_known, as_ndarrays
+from chainrule.interop.operands import are_known, arrays_of, is_tracked, tensor_of
+from chainrule.numpy.array_class import as_ndarrays
 from chainrule.scipy.dispatch import has_tensors
 from chainrule.scipy.integrate.quadrature import scipy_integrate
 from chainrule.scipy.integrate.steps import Segment, Step, Trajectory, with_value

@@ -25,9 +25,8 @@ from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
-from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.interop.operands import are_known, arrays_of, tensor_of
 from chainrule.interrupts import errstate
-from chainrule.numpy.array_class import are_known
 from chainrule.scipy.dispatch import has_tensors
 
 Function = Callable[..., Any]

@@ -268,8 +268,8 @@ class UnivariateSpline(Interpolant):
         return self._as_bspline.integrate(a, b, extrapolate=False)
 
     def derivative(self, n: int = 1) -> UnivariateSpline:
-        """Return the derivative of order `n`."""
-        return self._of(self._as_bspline.derivative(n), self.ext if self.ext == 1 else 0)
+        """Return the derivative of order `n`, which is 0 where the spline is constant."""
+        return self._of(self._as_bspline.derivative(n), 1 if self.ext == 3 else self.ext)
 
     def antiderivative(self, n: int = 1) -> UnivariateSpline:
         """Return the antiderivative of order `n` that is 0 at the first knot."""

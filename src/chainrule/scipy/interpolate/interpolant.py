@@ -15,8 +15,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import ArgumentError, MissingRuleError
-from chainrule.interop.operands import is_tracked, may_hold
-from chainrule.numpy.array_class import are_known
+from chainrule.interop.operands import are_known, is_tracked, may_hold
 from chainrule.scipy.dispatch import Table, call_ours, has_tensors, refused
 from chainrule.scipy.operands import inexact
 

@@ -16,9 +16,8 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, AutogradError, MissingRuleError, ShapeError
-from chainrule.interop.operands import arrays_of, is_tracked
+from chainrule.interop.operands import are_known, arrays_of, is_tracked
 from chainrule.linalg import cholesky, solve_triangular
-from chainrule.numpy.array_class import are_known
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.operands import floats
 from chainrule.scipy.stats.description import scipy_stats

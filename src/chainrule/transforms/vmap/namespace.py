@@ -23,6 +23,8 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import LazyModule, NamespaceDefaults, namespace, numpy_xp
 from chainrule.backend import is_array as is_any_array
 from chainrule.errors import AutogradError, MissingRuleError
+from chainrule.interop.operands import check_keeps
+from chainrule.interop.table import OF_VALUES, WRITERS
 from chainrule.kernels.flat_indexing import is_basic_index
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
@@ -393,12 +395,38 @@ def _array_function(self: BatchedArray, function: Any, types: Any, args: Any, se
             for a in args
         )
         return function(*args, **settings)
+    if function in OF_VALUES:
+        args, settings = pytree.map_leaves((args, settings), _values)
+        return function(*args, **settings)
+    if function in WRITERS and not isinstance(args[0], BatchedArray):
+        check_keeps(args[0], function, *args, settings)
     if name == "copyto":
         target, value = args[:2]
         where = settings.get("where", True)
         target[...] = value if where is True else BATCHED_XP.where(where, value, target)
         return None
+    if function in WRITERS:
+        return _write_in_turn(function, *args, **settings)
     return apply_rule(RULES.get(name, loop_over_batch), name, *args, **settings)
+
+
+def _values(leaf: Any) -> Any:
+    """Return an array of numbers, which raises for a batched one."""
+    return np.asarray(leaf) if isinstance(leaf, BatchedArray) else leaf
+
+
+def _write_in_turn(function: Any, target: BatchedArray, *args: Any, **settings: Any) -> None:
+    """Call a function that writes to an array, whose memory the examples may share."""
+
+    def written(x: Any, *args: Any, **settings: Any) -> Any:
+        x = np.copy(x)
+        function(x, *args, **settings)
+        return x
+
+    title = function.__name__
+    level = deepest_level((target, *args), settings)
+    assert level is not None
+    target[...] = loop_over_batch(level, written, target, *args, title=title, **settings)
 
 
 BatchedArray.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # set here, where the rules are known
