@@ -14,9 +14,9 @@ np.float64(0.106)
 
 from __future__ import annotations
 
-from chainrule.scipy.ndimage import filters, interpolation, measurements, rank_filters
+from chainrule.scipy.ndimage import interpolation, linear_filters, measurements, rank_filters
 from chainrule.scipy.ndimage.arguments import TABLE as _TABLE
 
-_FAMILIES = (filters, interpolation, measurements, rank_filters)
+_FAMILIES = (interpolation, linear_filters, measurements, rank_filters)
 
 __getattr__, __dir__ = _TABLE.namespace()

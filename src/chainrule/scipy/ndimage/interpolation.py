@@ -215,11 +215,11 @@ def _folded(at: Tensor, n: int, mode: str) -> Tensor:
     if n == 1:
         return 0.0 * at
     if mode in ("reflect", "grid-mirror"):
-        turned = _remainder(at + 0.5, 2 * n)
-        return ops.where(turned > n, 2 * n - turned, turned) - 0.5
+        rest = _remainder(at + 0.5, 2 * n)
+        return ops.where(rest > n, 2 * n - rest, rest) - 0.5
     if mode == "mirror":
-        turned = _remainder(at, 2 * (n - 1))
-        return ops.where(turned > n - 1, 2 * (n - 1) - turned, turned)
+        rest = _remainder(at, 2 * (n - 1))
+        return ops.where(rest > n - 1, 2 * (n - 1) - rest, rest)
     if mode == "grid-wrap":
         return _remainder(at, n)
     below = at + (n - 1) * (ops.floor(-at / (n - 1)) + 1)
@@ -241,10 +241,10 @@ def _positions(index: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]
     if mode == "grid-wrap":
         return ops.remainder(index, n), None
     if mode in ("reflect", "grid-mirror"):
-        turned = ops.remainder(index, 2 * n)
-        return ops.where(turned >= n, 2 * n - 1 - turned, turned), None
-    turned = ops.remainder(index, 2 * (n - 1))
-    return ops.where(turned >= n, 2 * (n - 1) - turned, turned), None
+        rest = ops.remainder(index, 2 * n)
+        return ops.where(rest >= n, 2 * n - 1 - rest, rest), None
+    rest = ops.remainder(index, 2 * (n - 1))
+    return ops.where(rest >= n, 2 * (n - 1) - rest, rest), None
 
 
 def _weights(share: Tensor, order: int) -> Tensor:

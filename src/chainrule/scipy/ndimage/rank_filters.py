@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.scipy.ndimage.arguments import TABLE, image, one_for_each, window_axes
-from chainrule.scipy.ndimage.filters import around, extended
+from chainrule.scipy.ndimage.linear_filters import around, extended
 
 
 def _windows(
