@@ -137,11 +137,11 @@ def _correlation(
 
 def _sum_of_shifted(x: Tensor, weights: Tensor, shape: list[int]) -> Tensor:
     """Return the correlation along the last axes, as a sum of shifted images."""
-    found: Any = 0.0
+    terms = []
     for at in np.ndindex(*weights.shape):
         part = tuple([slice(i, i + n) for i, n in zip(at, shape, strict=True)])
-        found = found + weights[at] * x[(..., *part)]
-    return found
+        terms.append(weights[at] * x[(..., *part)])
+    return sum(terms[1:], terms[0])
 
 
 @TABLE.function("correlate", "bilinear")
@@ -196,7 +196,8 @@ def _gaussian(name: str, sigma: Any, order: int, truncate: float, radius: Any) -
     before, hermite = 0.0, 1.0
     for m in range(order):
         before, hermite = hermite, scaled * hermite - m * before
-    return density * hermite / sigma**order
+    weights: Tensor = density * hermite / sigma**order
+    return weights
 
 
 @TABLE.function("gaussian_filter1d", "composite")

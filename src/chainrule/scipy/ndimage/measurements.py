@@ -17,17 +17,17 @@ class _Parts(NamedTuple):
     """Parts of an image by numbers: 0, 1, … for those that are asked for, the last for the rest."""
 
     number: Any  # of each element of the image
-    count: int
+    size: int
     asked: Any  # the number of each part that is asked for
 
     def sums(self, x: Tensor) -> Tensor:
         """Return the sum of each part, and of the rest."""
-        start = x.new_zeros(self.count + 1)
+        start = x.new_zeros(self.size + 1)
         return ops.index_add(start, 0, self.number, ops.reshape(x, (-1,)))
 
     def sizes(self) -> Any:
         """Return the number of elements of each part, and of the rest."""
-        return np.bincount(self.number, minlength=self.count + 1).astype(float)
+        return np.bincount(self.number, minlength=self.size + 1).astype(float)
 
 
 def _parts(x: Tensor, labels: Any, index: Any) -> _Parts:
@@ -44,7 +44,8 @@ def _parts(x: Tensor, labels: Any, index: Any) -> _Parts:
 
 
 def _means(x: Tensor, parts: _Parts) -> Tensor:
-    return parts.sums(x) / parts.sizes()
+    found: Tensor = parts.sums(x) / parts.sizes()
+    return found
 
 
 def _variances(x: Tensor, parts: _Parts) -> Tensor:

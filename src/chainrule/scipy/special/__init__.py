@@ -138,8 +138,9 @@ def _spherical(name: str) -> Callable[..., Any]:
             z = tensor_of(z)
             n = cast(tensor_of(n), np.finfo(z.dtype).dtype)
             found: Tensor = bessel.SPHERICAL[name](TENSOR_XP, n, z)
-            return found
-        return SCIPY_UFUNCS[name](n, z)
+        else:
+            found = SCIPY_UFUNCS[name](n, z)
+        return found
 
     function.__doc__ = SCIPY_UFUNCS[name].__doc__
     return function

@@ -60,7 +60,8 @@ def _newton(x: Tensor, y: Tensor, q: Tensor) -> Tensor:
             before = differences[i + 1] if equal else c[i]
             differences[i + 1] = (before - differences[i]) / (x[i] - x[k])
         c.append(differences[k - equal])
-    found, product = c[0] + 0 * column(q, y), q * 0 + 1
+    found: Tensor = c[0] + 0 * column(q, y)
+    product = q * 0 + 1
     for k in range(1, n):
         product = product * (q - x[k - 1])
         found = found + column(product, y) * c[k]
