@@ -440,6 +440,7 @@ PUBLIC_MODULES = {
         "interpolate",
         "linalg",
         "optimize",
+        "ndimage",
         "signal",
         "spatial",
         "special",

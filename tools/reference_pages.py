@@ -87,7 +87,8 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     "scipy": (
         "SciPy's names: chainrule.scipy",
         "scipy scipy.optimize scipy.linalg scipy.fft scipy.special scipy.stats "
-        "scipy.integrate scipy.interpolate scipy.signal scipy.spatial scipy.spatial.distance",
+        "scipy.integrate scipy.interpolate scipy.ndimage scipy.signal scipy.spatial "
+        "scipy.spatial.distance",
     ),
     "numpy": ("NumPy's names: chainrule.numpy", "numpy"),
     "nn": ("Modules: chainrule.nn", "nn nn.parameter nn.parallel +nn.modules.lazy"),

@@ -41,9 +41,9 @@ This page is written by `tools/special_page.py`, and a test holds it.
 
 
 def ufuncs() -> dict[str, Any]:
-    """Return SciPy's ufuncs by their first name."""
+    """Return SciPy's ufuncs by their first name, and other functions that are declared."""
     found = {name: getattr(scipy.special, name) for name in sorted(dir(scipy.special))}
-    return {name: u for name, u in found.items() if isinstance(u, np.ufunc)}
+    return {name: u for name, u in found.items() if isinstance(u, np.ufunc) or name in UFUNCS}
 
 
 def row(name: str, ufunc: Any) -> tuple[str, str, str]:

@@ -7,8 +7,9 @@ functions record. So ``np.asarray(x, float)``, ``np.zeros(3)`` and ``math.exp(x)
 gradient.
 
 The library itself, other libraries that it imports, and NumPy remain as they are: nothing is
-patched. The classes of the two copies are different ones. Modules that are compiled to machine code
-are shared by both.
+patched. A library that it depends on can be imported anew before it, and then serves it. The
+classes of the two copies are different ones. Modules that are compiled to machine code are shared
+by both.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from __future__ import annotations
 import ast
 import builtins
 import cmath
+import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper
 from importlib import import_module
@@ -87,6 +89,7 @@ class _Library(SourceFileLoader):
         library = self.name.removeprefix(f"{__name__}.").partition(".")[0]
         code: Any = self.get_code(self.name)
         own = {"__import__": _import_of(library), _AS_NUMBER: _as_number}
+        own["isinstance"] = _is_instance
         vars(module)["__builtins__"] = {**vars(builtins), **own}
         exec(code, vars(module))
 
@@ -113,6 +116,14 @@ def _as_number(kind: Any, *args: Any) -> Any:
     if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
         return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
     return kind(*args)
+
+
+def _is_instance(x: Any, kinds: Any) -> bool:
+    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place."""
+    if isinstance(x, kinds):
+        return True
+    is_number = isinstance(x, Tensor) and not x.ndim and (is_tracked(x) or not is_known(x._array))
+    return is_number and isinstance(x.dtype.type(0), kinds)
 
 
 class _Shared(Loader):
@@ -156,16 +167,57 @@ def _import_of(library: str) -> Callable[..., Any]:
         level: int = 0,
     ) -> Any:
         first = name.partition(".")[0]
-        if name == "numba" and not level:
-            return _NUMBA
-        if level or first not in (library, *_NAMESPACES):
+        if name in ("numba", "sys") and not level:
+            return _NUMBA if name == "numba" else _Sys(library)
+        is_anew = first == library or f"{__name__}.{first}" in sys.modules
+        if level or not (is_anew or first in _NAMESPACES):
             return builtins.__import__(name, globals, locals, fromlist or (), level)
-        if first == library:
+        if is_anew:
             builtins.__import__(f"{__name__}.{name}", fromlist=tuple(fromlist or ()))
             return sys.modules[f"{__name__}.{name if fromlist else first}"]
         return _NAMESPACES[first](name if fromlist else first, name)
 
     return import_
+
+
+class _Sys(ModuleType):
+    """The module `sys`, where a library finds its modules by their own names."""
+
+    def __init__(self, library: str) -> None:
+        super().__init__("sys")
+        vars(self)["modules"] = _Modules(library)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(sys, name, value)
+
+
+class _Modules(MutableMapping[str, Any]):
+    """Python's modules by name, of a library those that are imported anew."""
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+
+    def _full(self, name: str) -> str:
+        is_own = name.partition(".")[0] == self._library
+        return f"{__name__}.{name}" if is_own else name
+
+    def __getitem__(self, name: str) -> Any:
+        return sys.modules[self._full(name)]
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        sys.modules[self._full(name)] = module
+
+    def __delitem__(self, name: str) -> None:
+        del sys.modules[self._full(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sys.modules)
+
+    def __len__(self) -> int:
+        return len(sys.modules)
 
 
 # --- namespaces -----------------------------------------------------------------------------------
@@ -203,7 +255,11 @@ class _Scipy(ModuleType):
 def _solver(original: Any, ours: Any) -> Any:
     """Return a solver of SciPy's, which is ours where what is differentiated enters it."""
 
-    def solve(function: Any, *args: Any, **kwargs: Any) -> Any:
+    first = next(iter(inspect.signature(original).parameters))
+
+    def solve(*args: Any, **kwargs: Any) -> Any:
+        function, *args = args or (kwargs.pop(first),)  # type: ignore[assignment]
+
         def number_or_raise(*given: Any, **named: Any) -> Any:
             value = function(*given, **named)
             if is_tracked(value):

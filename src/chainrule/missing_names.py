@@ -83,7 +83,7 @@ _INSTEAD = {
         "SparseAdam": "gradients are dense: say optim.Adam",
     },
     "chainrule.scipy": {
-        "sparse ndimage cluster": "call SciPy's own where no gradient is "
+        "sparse cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
     },
     "chainrule.nn": {

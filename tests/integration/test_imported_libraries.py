@@ -23,6 +23,7 @@ LAYERS = """
 import cmath
 import math
 import pkgutil
+import sys
 import numpy
 import numpy as np
 import numpy.linalg as la
@@ -82,6 +83,19 @@ def solved(x):
     friction = optimize.brentq(lambda f: f**3 + f - float(x[0]), 0.0, 5.0)
     return friction + optimize.fsolve(lambda z, c: np.array([z[0] ** 3 - c]), [1.0], (x[1],))[0]
 
+def checked(x):
+    first, whole = x[0], 2
+    if not (isinstance(first, float) and isinstance(first, (int, np.floating))):
+        raise TypeError("the first must be a number")
+    if isinstance(first, int) or isinstance(x, float) or not isinstance(whole, int):
+        raise TypeError("kinds are wrong")
+    metre = sys.modules["opticks.units"].METRE
+    sys.modules["opticks.names"] = sys.modules[__name__]
+    root, report = optimize.newton(
+        func=lambda f, c: f**3 + f - c, x0=1.0, args=[first], full_output=True
+    )
+    return metre * root * round(x[1], 1) + x[1] * report.converged
+
 def counted(count):
     # of compiled code, for which SciPy takes differences
     target = lambda p: fast.double(np.asarray(p, float))[1].sum() ** 2 + np.sum((p - 1.0) ** 2)
@@ -117,6 +131,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     (package / "__init__.py").write_text("from opticks.layers import Layer\n")
     (package / "layers.py").write_text(LAYERS)
     (package / "units.py").write_text(UNITS)
+    (folder / "lenses.py").write_text("from opticks.units import shift\n")
     (package / "index.txt").write_text("1.5")
     (package / "fast.py").write_text("def double(x):\n    return x.__class__, 2 * x\n")
     py_compile.compile(str(package / "fast.py"), str(package / "fast.pyc"))
@@ -132,7 +147,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     finally:
         sys.path.remove(str(folder))
         for name in [*sys.modules.keys() - before.keys()]:
-            if "opticks" in name:
+            if "opticks" in name or "lenses" in name:
                 del sys.modules[name]
         sys.modules.pop("numba")
         if "numba" in before:
@@ -144,8 +159,8 @@ def anew(library: ModuleType) -> ModuleType:
     return importlib.import_module("chainrule.imported.opticks.layers")
 
 
-NAMES = ["arrays", "numbers", "functions", "signed", "of_class", "solved", "of_hips"]
-COMPILED = NAMES[:-2]
+NAMES = ["arrays", "numbers", "functions", "signed", "of_class", "solved", "checked", "of_hips"]
+COMPILED = NAMES[:-3]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -185,6 +200,34 @@ def test_modules_are_packages_of_one_copy(library: ModuleType, anew: ModuleType)
     assert anew.plain("2")
     assert pickle.loads(pickle.dumps(anew.Layer)) is anew.Layer
     assert anew.arrays.__code__.co_filename == library.arrays.__code__.co_filename
+
+
+def test_a_library_that_another_depends_on_is_the_copy_if_that_was_there_first(
+    library: ModuleType,
+) -> None:
+    copies = {name: m for name, m in sys.modules.items() if ".imported.opticks" in name}
+    for name in copies:
+        del sys.modules[name]
+    lenses = importlib.import_module("chainrule.imported.lenses")
+    assert lenses.shift is library.units.shift
+    del sys.modules["chainrule.imported.lenses"]
+    sys.modules.update(copies)
+    units = importlib.import_module("chainrule.imported.opticks.units")
+    lenses = importlib.import_module("chainrule.imported.lenses")
+    assert lenses.shift is units.shift is not library.units.shift
+
+
+def test_modules_are_found_by_their_names(library: ModuleType, anew: ModuleType) -> None:
+    anew.checked(np.ones(2))
+    assert anew.sys.modules["opticks.names"] is anew
+    assert sys.modules.get("opticks.names") is not anew
+    del anew.sys.modules["opticks.names"]
+    assert "opticks.names" not in anew.sys.modules
+    assert len(anew.sys.modules) == len(list(anew.sys.modules)) == len(sys.modules)
+    limit = sys.getrecursionlimit()
+    assert anew.sys.getrecursionlimit() == limit
+    anew.sys.opticks = 1
+    assert sys.__dict__.pop("opticks") == 1
 
 
 def test_solvers_without_derivatives_are_scipys(library: ModuleType, anew: ModuleType) -> None:

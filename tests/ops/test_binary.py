@@ -291,6 +291,14 @@ def test_aliases_are_the_functions_themselves():
         assert callable(getattr(cr.Tensor, alias))
 
 
+def test_pythons_round():
+    x = cr.tensor([1.26, -0.5], requires_grad=True)
+    assert round(x).tolist() == [1.0, 0.0]
+    assert cr.allclose(round(x, 1), cr.tensor([1.3, -0.5]))
+    assert cr.grad(lambda t: t * round(t, 1))(1.26) == pytest.approx(1.3)
+    assert cr.compile(cr.grad(lambda t: t * round(t)))(1.26) == 1.0
+
+
 def test_divmod():
     x, y = cr.tensor([7.0, -7.0], requires_grad=True), 3.0
     quotient, rest = divmod(x, y)

@@ -51,6 +51,25 @@ def test_brackets(name: str) -> None:
         ours(f, 1.9, 2, 1.5)
 
 
+def test_newton_reports_its_run() -> None:
+    def both(a: Any) -> Any:
+        root, report = optimize.newton(lambda x, c: x**3 - c, 1.5, args=[a], full_output=True)
+        assert report.converged
+        assert report.root is root
+        return report.root
+
+    assert cr.grad(both)(8.0) == pytest.approx(1 / 12)
+    several, converged, _ = optimize.newton(lambda x: x**2 - 4, np.ones(2), full_output=True)
+    assert np.allclose(several, 2)
+    assert converged.all()
+    _, report = optimize.newton(
+        lambda x: np.exp(x), 1.0, lambda x: np.exp(x), maxiter=2, full_output=True, disp=False
+    )
+    assert not report.converged
+    with pytest.raises(cr.ArgumentError, match="full_output=True reports one run, got 2"):
+        cr.vmap(both)(np.array([1.0, 8.0]))
+
+
 def test_newton_by_each_of_its_methods_for_numbers_and_arrays() -> None:
     def f(x: Any, a: Any) -> Any:
         return x**3 - a

@@ -30,6 +30,30 @@ REFUSED = [
 ]
 
 
+def test_branches_of_lambertw_and_derivatives_of_spherical_functions_are_scipys() -> None:
+    ours, z, step = cr.scipy.special, np.array([0.3, 2.0]), 1e-6
+    for k in (0, 1):
+        found = cr.grad(
+            lambda x, k=k: ours.lambertw(x, k).imag.sum() + ours.lambertw(x).real.sum()
+        )(z)
+        ends = [
+            special.lambertw(z + h, k).imag + special.lambertw(z + h).real for h in (step, -step)
+        ]
+        np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2 * step), rtol=1e-7)
+    assert cr.grad(lambda x: ours.lambertw(x).real)(0.0) == 1.0
+    for name in ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn"):
+        f, scipys = getattr(ours, name), getattr(special, name)
+        for n in (0, 3):
+            slope = cr.grad(lambda x, f=f, n=n: f(n, x).sum())(z)
+            np.testing.assert_allclose(slope, scipys(n, z, derivative=True), rtol=1e-12)
+            given = cr.jvp(lambda x, f=f, n=n: f(n, x, derivative=True), (z,), (np.ones(2),))
+            np.testing.assert_allclose(given[0], scipys(n, z, True), rtol=1e-12)
+            ends = [scipys(n, z + h, derivative=True) for h in (step, -step)]
+            np.testing.assert_allclose(given[1], (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
+    with pytest.raises(cr.AutogradError, match="spherical_jn has no derivative with respect to n"):
+        cr.grad(lambda n: ours.spherical_jn(n, 1.0))(2.0)
+
+
 # --- coverage -------------------------------------------------------------------------------------
 
 

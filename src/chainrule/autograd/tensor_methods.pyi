@@ -850,6 +850,8 @@ class TensorMethods:
         integer."""
     def round_(self, *, decimals: builtins.int = 0) -> Tensor:
         """Do `round` in place."""
+    def __round__(self, ndigits: builtins.int | None = None) -> Tensor:
+        """Return ``round(x, ndigits)``, which Python's function calls."""
     # --- chainrule.ops.indexing ---
     def __getitem__(self, key: Any) -> Tensor:
         """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""

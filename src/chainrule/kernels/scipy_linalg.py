@@ -1,4 +1,4 @@
-"""Functions of `scipy.linalg`, and `lfilter`, for arrays of one dtype, which the results keep."""
+"""Functions of `scipy.linalg` and filters along an axis, of arrays whose dtype the results keep."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ CORES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["expm_frechet", "solve_banded"], (2, 2)),
     **dict.fromkeys(["solve_continuous_lyapunov", "solve_discrete_lyapunov"], (2, 2)),
     "lfilter": (1, 2),
+    "spline_filter1d": (1,),
     "solve_sylvester": (2, 2, 2),
     "solve_toeplitz": (1, 1, 2),
     **dict.fromkeys(["solve_continuous_are", "solve_discrete_are"], (2, 2, 2, 2)),
@@ -76,7 +77,7 @@ def scipy_linalg(xp: Any, *arrays: Array, routine: str, **settings: Any) -> Any:
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-_OF_STACKS = frozenset(["expm"])
+_OF_STACKS = frozenset(["expm", "spline_filter1d"])
 """Functions of SciPy that loop over a stack in C."""
 
 
@@ -117,8 +118,11 @@ def _in_dtype(routine: str, out: Array, dtype: Any) -> Array:
     return out.astype(dtype)
 
 
+_PACKAGES = {"lfilter": "scipy.signal", "spline_filter1d": "scipy.ndimage"}
+
+
 def _package(routine: str) -> str:
-    return "scipy.signal" if routine == "lfilter" else "scipy.linalg"
+    return _PACKAGES.get(routine, "scipy.linalg")
 
 
 def _scipys(routine: str) -> Callable[..., Any]:

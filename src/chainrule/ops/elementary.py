@@ -1051,3 +1051,9 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
 
 
 round_ = inplace_form(round)
+
+
+@operation(method="__round__")
+def round_to_digits(x: Tensor, ndigits: int | None = None) -> Tensor:
+    """Return ``round(x, ndigits)``, which Python's function calls."""
+    return elementwise.round.apply(x, decimals=ndigits or 0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from chainrule.scipy import integrate as integrate
     from chainrule.scipy import interpolate as interpolate
     from chainrule.scipy import linalg as linalg
+    from chainrule.scipy import ndimage as ndimage
     from chainrule.scipy import optimize as optimize
     from chainrule.scipy import signal as signal
     from chainrule.scipy import spatial as spatial
@@ -26,6 +27,7 @@ __all__ = [
     "integrate",
     "interpolate",
     "linalg",
+    "ndimage",
     "optimize",
     "signal",
     "spatial",

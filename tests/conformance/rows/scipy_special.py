@@ -37,6 +37,10 @@ POINTS: dict[str, tuple[Point, ...]] = {
     **dict.fromkeys(["jve", "yve", "ive"], _ORDERS),
     **dict.fromkeys(["hankel1", "hankel2", "hankel1e", "hankel2e"], _ORDERS[:1] + _IN_PLANE),
     **dict.fromkeys(["yn", "kn"], _COUNTS),
+    **dict.fromkeys(
+        ["spherical_jn", "spherical_yn", "spherical_in", "spherical_kn"],
+        (*_COUNTS, (2, 0.4 + 0.7j)),
+    ),
     **dict.fromkeys(["itj0y0", "it2j0y0", "iti0k0", "it2i0k0"], _RIGHT),
     "besselpoly": ((0.7, 1.0, 0.0), (1.3, 0.5, 1.0), (2.0, 2.0, 1.5)),
     **dict.fromkeys(["ber", "bei", "berp", "beip"], _AROUND),
@@ -57,6 +61,7 @@ POINTS: dict[str, tuple[Point, ...]] = {
     "spence": ((0.3,), (1.0,), (1.0001,), (2.5,), (30.0,), (0.5 + 0.4j,)),
     "exprel": (*_AROUND, (1e-6,)),
     "wrightomega": _AROUND + _PLANE,
+    "lambertw": ((0.4 + 0.6j, 0, 1e-8), (-0.3 + 0.1j, -1, 1e-8), (2.0 + 0j, 1, 1e-8)),
     "wofz": _PLANE,
     "voigt_profile": ((0.3, 1.2, 0.7), (2.0, 0.5, 0.1), (-1.0, 1.0, 2.0)),
     "owens_t": ((0.4, 1.2), (-1.0, 0.3), (2.0, -3.0)),

@@ -12,7 +12,14 @@ Given arrays, values are SciPy's own; see `docs/stats.md` for the derivatives.
 
 from __future__ import annotations
 
-from chainrule.scipy.interpolate import bsplines, cubic, fitpack, grids, radial
+from chainrule.scipy.interpolate import (
+    bsplines,
+    cubic,
+    fitpack,
+    grids,
+    polynomial_interpolants,
+    radial,
+)
 from chainrule.scipy.interpolate.interpolant import TABLE as _TABLE
 from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
 
@@ -22,9 +29,10 @@ _OURS = (
     *(cubic.Akima1DInterpolator, cubic.pchip_interpolate),
     *(grids.interp1d, grids.RegularGridInterpolator, grids.interpn, radial.RBFInterpolator),
     *(bsplines.BSpline, bsplines.make_interp_spline, bsplines.splev),
+    *(polynomial_interpolants.BarycentricInterpolator, polynomial_interpolants.KroghInterpolator),
     *(fitpack.UnivariateSpline, fitpack.InterpolatedUnivariateSpline),
     *(fitpack.LSQUnivariateSpline, fitpack.make_lsq_spline, fitpack.splrep),
 )
-_TABLE.objects = {found.__name__: found for found in _OURS}
+_TABLE.objects = {found.__name__: found for found in _OURS} | {"pchip": cubic.PchipInterpolator}
 
 __getattr__, __dir__ = _TABLE.namespace()

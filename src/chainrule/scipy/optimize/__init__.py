@@ -10,6 +10,7 @@ from inspect import isfunction
 from typing import Any
 
 from chainrule.scipy.optimize.curve_fitting import curve_fit
+from chainrule.scipy.optimize.linear_least_squares import lsq_linear, nnls
 from chainrule.scipy.optimize.minimization import minimize
 from chainrule.scipy.optimize.minimum_functions import (
     fmin,
@@ -42,9 +43,11 @@ __all__ = [
     "fsolve",
     "least_squares",
     "leastsq",
+    "lsq_linear",
     "minimize",
     "minimize_scalar",
     "newton",
+    "nnls",
     "ridder",
     "root",
     "root_scalar",

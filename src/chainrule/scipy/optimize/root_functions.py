@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.location import user_stack_level
+from chainrule.errors import ArgumentError
 from chainrule.implicit.examples import with_numbers
 from chainrule.implicit.solutions import without_history
 from chainrule.scipy.optimize.roots import System, root, root_scalar
@@ -138,6 +139,8 @@ def newton(
     fprime2: Callable[..., Any] | None = None,
     x1: Any = None,
     rtol: float = 0.0,
+    full_output: bool = False,
+    disp: bool = True,
     *,
     linear_solver: str | None = None,
 ) -> Any:
@@ -156,6 +159,11 @@ def newton(
         Further arguments, with respect to which the roots are differentiable.
     tol, maxiter, x1, rtol
         As in SciPy.
+    full_output : bool, default False
+        Whether to return, after the roots, `scipy.optimize.RootResults` for a number `x0`, and for
+        an array two arrays: where it converged, and where the derivative was zero.
+    disp : bool, default True
+        Whether to raise if it did not converge.
     linear_solver : "dense", "gmres", "cg" or None, default None
         As for `chainrule.implicit_function`.
 
@@ -167,7 +175,7 @@ def newton(
     Raises
     ------
     RuntimeError
-        If it did not converge.
+        If it did not converge, with `disp`.
     ShapeError, AutogradError, LinAlgError
         As for `root`.
 
@@ -180,8 +188,10 @@ def newton(
     >>> round(float(cube_root(8.0)), 6), round(cr.grad(cube_root)(8.0), 6)
     (2.0, 0.083333)
     """
-    args, unknowns = as_args(args), Unknowns("newton", x0)
+    args = tuple(args) if isinstance(args, list) else as_args(args)
+    unknowns = Unknowns("newton", x0)
     system = System("newton", func, unknowns, args)
+    reports: list[Any] = []
 
     def numbers() -> list[Any]:
         plain = without_history(args)
@@ -192,11 +202,28 @@ def newton(
         second = None if x1 is None else Unknowns("newton", x1).start()
         function, start = system.of_numbers(plain), unknowns.start()
         settings = {"fprime2": slopes[1], "x1": second, "rtol": rtol}
+        settings |= {"full_output": full_output, "disp": disp}
         found = OPTIMIZE.newton(function, start, slopes[0], (), tol, maxiter, **settings)
+        found, *report = found if full_output else (found,)
+        reports.append(report)
         return [np.array(found, start.dtype)]
 
     (value,) = with_numbers("scipy.optimize.newton", numbers)
-    return system.solution(value, linear_solver)
+    solution = system.solution(value, linear_solver)
+    return _with_report(solution, reports) if full_output else solution
+
+
+def _with_report(solution: Any, reports: list[Any]) -> Any:
+    """Return the roots and what SciPy reports of its run."""
+    if len(reports) != 1:
+        raise ArgumentError(
+            f"newton: full_output=True reports one run, got {len(reports)} under vmap or in a "
+            "compiled function: leave it out"
+        )
+    (report,) = reports
+    if hasattr(report[0], "root"):
+        report[0].root = solution
+    return solution, *report
 
 
 def fsolve(

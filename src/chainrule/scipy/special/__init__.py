@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from chainrule import special as tensor_functions
-from chainrule.arguments import tensor_of
+from chainrule.arguments import cast, tensor_of
+from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import numpy_xp
 from chainrule.errors import ArgumentTypeError
@@ -122,7 +123,32 @@ def _zeta(x: Any, q: Any = None) -> Tensor:
     return tensor_functions.zeta(x, 1.0 if q is None else q)
 
 
+def _lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
+    """Return a branch of the inverse of w exp(w), which is complex, in double precision."""
+    z = cast(tensor_of(z), np.dtype(np.complex128))
+    found: Tensor = SCIPY_UFUNCS["lambertw"](z, k, tol)
+    return found
+
+
+def _spherical(name: str) -> Callable[..., Any]:
+    """Return a spherical Bessel function, or its derivative."""
+
+    def function(n: Any, z: Any, derivative: bool = False) -> Tensor:
+        if derivative:
+            z = tensor_of(z)
+            n = cast(tensor_of(n), np.finfo(z.dtype).dtype)
+            found: Tensor = bessel.SPHERICAL[name](TENSOR_XP, n, z)
+        else:
+            found = SCIPY_UFUNCS[name](n, z)
+        return found
+
+    function.__doc__ = SCIPY_UFUNCS[name].__doc__
+    return function
+
+
 _ADAPTED: dict[str, Callable[..., Any]] = {
+    **{name: _spherical(name) for name in bessel.SPHERICAL},
+    "lambertw": _lambertw,
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
     "multigammaln": tensor_functions.multigammaln,

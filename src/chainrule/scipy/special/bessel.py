@@ -113,6 +113,31 @@ ufunc(
     z=lambda xp, v, z, out: _by_order["hankel2e"](xp, v, z) + 1j * out,
 )
 
+# --- spherical Bessel functions (DLMF 10.51.2, 10.51.5) -------------------------------------------
+
+
+def _of_orders_around(name: str, below: int, above: int) -> Rule:
+    """Return the rule (± n · f of the order below ± (n + 1) · f of the order above) / (2n + 1)."""
+
+    def rule(xp: Any, n: Array, z: Array) -> Array:
+        f = getattr(xp.special, name)
+        lower = f(xp.maximum(n - 1, 0 * n), z)  # that of n = 0 has the factor 0
+        return (below * n * lower + above * (n + 1) * f(n + 1, z)) / (2 * n + 1)
+
+    return rule
+
+
+SPHERICAL: dict[str, Rule] = {
+    "spherical_jn": _of_orders_around("spherical_jn", 1, -1),
+    "spherical_yn": _of_orders_around("spherical_yn", 1, -1),
+    "spherical_in": _of_orders_around("spherical_in", 1, 1),
+    "spherical_kn": _of_orders_around("spherical_kn", -1, -1),
+}
+"""Derivatives of the functions of SciPy's with the argument `derivative`."""
+
+for _name, _slope in SPHERICAL.items():
+    ufunc(_name, "n z", integer="n", kinds=("f", "fc"), z=_slope)
+
 # --- integrals of Bessel functions (DLMF 10.22, 10.43) --------------------------------------------
 
 

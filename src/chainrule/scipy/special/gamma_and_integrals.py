@@ -134,6 +134,15 @@ def _exprel_partial(xp: Any, x: Array) -> Array:
 
 
 ufunc("wrightomega", "z", z=lambda xp, out: out / (1 + out))
+ufunc(
+    "lambertw",  # W exp(W) = z
+    "z k tol",
+    integer="k",
+    reasons={"tol": "it is a tolerance"},
+    kinds=("c", "f", "f"),
+    double=True,
+    z=lambda xp, out: xp.exp(-out) / (1 + out),
+)
 
 # --- error functions ------------------------------------------------------------------------------
 

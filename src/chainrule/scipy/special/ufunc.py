@@ -47,6 +47,7 @@ class Ufunc:
     holomorphic: bool  # complex arguments are accepted where SciPy accepts them
     constant: bool  # every derivative is zero
     double: bool  # computed in double precision
+    kinds: tuple[str, ...]  # of a function that is no ufunc, the kinds of numbers that it takes
     primitive: Primitive = field(repr=False)
 
 
@@ -65,6 +66,7 @@ def ufunc(
     constant: bool = False,
     real: bool = False,
     double: bool = False,
+    kinds: tuple[str, ...] = (),
     forward: Rule | None = None,
     given: Mapping[str, Partial] = MappingProxyType({}),
     **partials: Partial,
@@ -89,6 +91,9 @@ def ufunc(
         Whether several complex outputs have real arguments: their gradient is the real part.
     double : bool
         Whether to compute in double precision, since SciPy's loop for single precision fails.
+    kinds : tuple of str
+        The kinds of numbers that SciPy takes for each argument, "f", "c" or "fc": of a function
+        that is Python's, for an ufunc that isn't public.
     forward : Rule
         The function, if it isn't SciPy's of that name.
     given, **partials
@@ -122,6 +127,7 @@ def ufunc(
         holomorphic,
         constant,
         double,
+        kinds,
         primitive,
     )
     UFUNCS[name] = declared
@@ -330,7 +336,7 @@ def _operands(declared: Ufunc, operands: tuple[Operand, ...]) -> list[Tensor]:
     dtype = functools.reduce(promoted, [t._array.dtype for t in tensors])
     if dtype.kind not in "fc":
         dtype = default_dtype()
-    kinds = _kinds(declared.name)
+    kinds = declared.kinds or _kinds(declared.name)
     real = np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
     converted = []
     for x, t, kind, given in zip(declared.inputs, tensors, kinds, operands, strict=True):

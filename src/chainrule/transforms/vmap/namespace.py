@@ -65,7 +65,8 @@ class BatchedNamespace(NamespaceDefaults):
                 return BatchedNamespace(f"{name}.")
             if not callable(found) or isinstance(found, type) or name in _STATIC:
                 return found
-            found = RULES["ufuncs"] if isinstance(found, np.ufunc) else loop_over_batch
+            is_elementwise = isinstance(found, np.ufunc) or self._prefix == "special."
+            found = RULES["ufuncs"] if is_elementwise else loop_over_batch
         call = self.__dict__[name] = functools.partial(apply_rule, found, full_name)
         return call
 

@@ -1,0 +1,22 @@
+"""`scipy.ndimage` over tensors: filters, interpolation of images, and measurements.
+
+Given arrays, a function is SciPy's own; see `docs/stats.md` for the derivatives.
+
+>>> import numpy as np
+>>> import chainrule as cr
+>>> ndimage = cr.scipy.ndimage
+>>> step = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+>>> cr.grad(lambda sigma: ndimage.gaussian_filter1d(step, sigma)[2])(1.0).round(3)
+np.float64(0.106)
+>>> cr.grad(lambda dx: ndimage.shift(step, dx, order=1)[3])(0.25)
+-1.0
+"""
+
+from __future__ import annotations
+
+from chainrule.scipy.ndimage import interpolation, linear_filters, measurements, rank_filters
+from chainrule.scipy.ndimage.arguments import TABLE as _TABLE
+
+_FAMILIES = (interpolation, linear_filters, measurements, rank_filters)
+
+__getattr__, __dir__ = _TABLE.namespace()
