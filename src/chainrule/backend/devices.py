@@ -156,7 +156,8 @@ _CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
 
 def address_of(array: Array) -> int:
     """Return the address of the first element."""
-    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+    on_host = device_of(array) == CPU
+    return int(array.ctypes.data if on_host else array.data.ptr)
 
 
 def storage_of(array: Array) -> Any:
