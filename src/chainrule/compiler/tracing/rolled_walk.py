@@ -48,6 +48,8 @@ def prepare(trace: Trace, run: BackwardPass) -> None:
     """Have a pass that is about to begin stop between steps that repeat, to leave some out."""
     if run.xp is not None or READS.get() is not None or len(trace.ops) < MIN_NODES:
         return
+    if sum([len(g) if g.__class__ is dict else 1 for g in run.pending.values()]) > 1:
+        return  # cotangents that a later pass may lack: see `backward.partial_pass`
     nodes = reachable(run.pending) if run.receiving is None else run.receiving
     if len(nodes) < MIN_NODES:
         return
@@ -300,7 +302,9 @@ class _RolledLoop:
         inputs = [*self.carries.values(), *slices]
         body = Program("steps", inputs, {}, self.tables.body, outputs, [])
         settings = {"length": self.count + REPLACED, "reverse": False}
-        del self.trace.ops[self.all.marks[-1 - REPLACED] :]
+        begin = self.all.marks[-1 - REPLACED]
+        del self.trace.ops[begin:]
+        self.trace.elements.read_from(begin)
         if begins:
             args = tuple(begins), tuple(slices.values())
             loop = Op("for", args, settings, outs, None, (body,))
