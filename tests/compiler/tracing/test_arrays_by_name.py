@@ -52,7 +52,7 @@ def test_steps_that_take_views_are_rolled_up(name: str, count: int) -> None:
     ops = [op for program in gradient.program.programs for op in program.ops]
     assert len(inputs) == 2  # x and the table
     assert sum(op.function == "for" for op in ops) == 2
-    assert len(ops) < 10
+    assert len(ops) < 16  # the first step and the last are on their own
 
 
 VIEWS: dict[str, Callable[[], Any]] = {

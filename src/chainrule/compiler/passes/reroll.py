@@ -18,7 +18,8 @@ from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes.repetitions import Repetition, repetitions
-from chainrule.compiler.passes.reroll_loop import LoopBuilder, structural_key
+from chainrule.compiler.passes.reroll_loop import LoopBuilder
+from chainrule.compiler.passes.structural_keys import structural_key
 
 MIN_STEPS = 8
 """Least number of steps of a rerolled loop."""
@@ -131,7 +132,7 @@ class _LoopFinder:
             if end - start < MIN_STEPS * period:
                 break
             found = self.operands.consistent(start, end, period)
-            if found is not None and _is_profitable(period, found[1]):
+            if found is not None and is_profitable(period, found[1]):
                 return Loop(found[0], period, found[1])
         return None
 
@@ -272,5 +273,6 @@ def _window_max(array: Any, width: int) -> Any:
     return np.maximum(found[: len(array) - width + 1], found[width - covered :])
 
 
-def _is_profitable(period: int, steps: int) -> bool:
+def is_profitable(period: int, steps: int) -> bool:
+    """Whether a loop is worth it, of so many steps with so many ops each."""
     return steps >= MIN_STEPS and period * (steps - 1) >= MIN_OPS_SAVED

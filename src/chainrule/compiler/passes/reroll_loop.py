@@ -1,166 +1,27 @@
-"""Structural keys of ops, and the `for` that replaces the ops of all steps of a rerolled loop."""
+"""The `for` that replaces the ops of all steps of a rerolled loop."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from types import EllipsisType
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
-from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
-
-# --- structural keys ------------------------------------------------------------------------------
+from chainrule.compiler.passes.step_tables import StepTables, is_larger
+from chainrule.compiler.passes.structural_keys import (
+    Leaf,
+    Window,
+    is_basic,
+    rebuild_op,
+    structural_key,
+)
 
 T = TypeVar("T")
-Leaf = Any  # a value, or an integer or a window within an index
-
-
-class Window(NamedTuple):
-    """A slice of the first axis: steps of a loop may take windows that begin elsewhere."""
-
-    start: int
-    length: int
-    step: int
-
-    @property
-    def indices(self) -> Any:
-        return self.start + self.step * np.arange(self.length)
-
-    @property
-    def key(self) -> slice:
-        stop = self.start + self.step * self.length
-        return slice(self.start, None if stop < 0 else stop, self.step)
-
-
-_INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
-"""Position of the index among the arguments; other functions have a keyword `key`."""
-
-
-def structural_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
-    """Return a hashable key of the op's structure, and its leaves.
-
-    Ops with equal keys do the same to other leaves. Ops with regions have unique keys.
-    """
-    if op.structure:  # of an op without an index
-        return op.structure[0], op.inputs
-    leaves: list[Leaf] = []
-    if op.regions:
-        return object(), leaves
-    index = _INDEX_POSITIONS.get(op.function)
-    args = tuple(
-        [
-            _index_key(op, a, leaves) if i == index else _key(a, leaves)
-            for i, a in enumerate(op.args)
-        ]
-    )
-    kwargs = tuple(
-        [
-            (k, _index_key(op, a, leaves) if k == "key" else _key(a, leaves))
-            for k, a in op.kwargs.items()
-        ]
-    )
-    key = (op.function, args, kwargs)
-    try:
-        hash(key)
-    except TypeError:
-        return object(), leaves
-    if op.structure is not None and index is None and "key" not in op.kwargs:
-        op.structure.append(key)
-    return key, leaves
-
-
-def _index_key(op: Op, index: Any, leaves: list[Leaf]) -> Any:
-    window = _window(op, index)
-    if window is None:
-        return _key(index, leaves, True)
-    leaves.append(window)
-    rest = index[1:] if isinstance(index, tuple) else ()
-    return (Window, window.length, *[_key(part, leaves, True) for part in rest])
-
-
-def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
-    kind = tree.__class__
-    if kind is Value:
-        leaves.append(tree)
-        return (tree.shape, tree.dtype)
-    if isinstance(tree, (tuple, list)):
-        return (kind, *[_key(item, leaves, index) for item in tree])
-    if kind is slice:
-        return ("slice", *[_key(part, leaves) for part in _ends(tree)])
-    if index and kind is int:
-        leaves.append(tree)
-        return int
-    return constant_key(tree)
-
-
-def _window(op: Op, index: Any) -> Window | None:
-    """Return the window that an index begins with, if an array of integers could replace it."""
-    first, *rest = index if isinstance(index, tuple) and index else (index,)
-    if not isinstance(first, slice) or not all(
-        _is_basic(part) or getattr(part, "ndim", 1) == 0 for part in rest
-    ):
-        return None
-    shape = op.kwargs["shape"] if "shape" in op.kwargs else op.args[0].shape
-    start, _, step = first.indices(shape[0])
-    return Window(start, len(range(shape[0])[first]), step)
-
-
-def _is_basic(part: Any) -> bool:
-    return isinstance(part, int | slice | EllipsisType | None)
-
-
-def _ends(part: slice) -> tuple[Any, Any, Any]:
-    return part.start, part.stop, part.step
-
-
-def rebuild_op(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
-    """Return the op with other leaves, in the order of `structural_key`, and other results."""
-    index = _INDEX_POSITIONS.get(op.function)
-    args = tuple(
-        [
-            _substitute_index(op, a, leaves) if i == index else _substitute(a, leaves)
-            for i, a in enumerate(op.args)
-        ]
-    )
-    kwargs = {
-        k: _substitute_index(op, a, leaves) if k == "key" else _substitute(a, leaves)
-        for k, a in op.kwargs.items()
-    }
-    return Op(op.function, args, kwargs, outs, op.location)
-
-
-def _substitute_index(op: Op, index: Any, leaves: Iterator[Leaf]) -> Any:
-    if _window(op, index) is None:
-        return _substitute(index, leaves, True)
-    found = next(leaves)
-    first = found.key if isinstance(found, Window) else found
-    if not isinstance(index, tuple):
-        return first
-    return (first, *[_substitute(part, leaves, True) for part in index[1:]])
-
-
-def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool = False) -> Any:
-    if isinstance(tree, Value) or (index and type(tree) is int):
-        return next(leaves)
-    if isinstance(tree, tuple | list):
-        items = [_substitute(item, leaves, index) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-    if isinstance(tree, slice):
-        return slice(*[_substitute(part, leaves) for part in _ends(tree)])
-    return tree
-
-
-# --- loop construction ----------------------------------------------------------------------------
-
-
 Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
 
 
-class LoopBuilder:
+class LoopBuilder(StepTables):
     """Build the rerolled program: copy ops, and add loops in place of repeated ones."""
 
     def __init__(
@@ -172,23 +33,17 @@ class LoopBuilder:
         constants: dict[Value, Any],
         reroll: Reroll,
     ) -> None:
+        super().__init__(constants, {})
         self.reroll = reroll  # of the body
-        self.source, self.leaves, self.constants = source, leaves, constants
+        self.source, self.leaves = source, leaves
         self.definitions, self.last_use = definitions, last_use
-        self.ops: list[Op] = []
-        self.made: dict[Value, Op] = {}
-
-    def add(self, op: Op) -> None:
-        """Append an op as it is."""
-        self.ops.append(op)
-        self.made.update(dict.fromkeys(op.outs, op))
 
     def copy(self, op: Op) -> None:
         """Append an op; a stack of values that a loop has stacked already becomes a slice."""
         if op.function == "np.stack" and op.kwargs.get("axis") == 0:
             runs = self._runs(op.args[0])
             if len(runs) == 1 and isinstance(runs[0], list) and len(runs[0]) == 1:
-                op = Op("getitem", runs[0][0], {}, op.outs, op.location)
+                op = Op("getitem", runs[0][0].args, {}, op.outs, op.location)
             elif len(runs) <= len(op.args[0]) // 2:
                 arrays = tuple([self._add_run(run) for run in runs])
                 op = Op("np.concat", (arrays,), {"axis": 0}, op.outs, op.location)
@@ -205,18 +60,16 @@ class LoopBuilder:
             return False
         (key, leaves), (other_key, others) = structural_key(maker), structural_key(other)
         return key == other_key and all(
-            self.is_regular(a, b) and not _is_larger((a, b), first)
+            self.is_regular(a, b) and not is_larger((a, b), first)
             for a, b in zip(leaves, others, strict=True)
         )
 
     def roll(self, begin: int, period: int, steps: int) -> None:
         """Append a loop in place of `steps` times `period` ops."""
         self.begin, self.period, self.steps = begin, period, steps
-        self.body: list[Op] = []
+        self.begin_loop()
         self.results: dict[tuple[int, int], Value] = {}  # of the body, by op and result index
         self.carries: dict[tuple[int, int, Value], Value] = {}
-        self.slices: dict[Value, Value | range] = {}
-        self.known: dict[tuple[Leaf, ...], Leaf] = {}
         for offset in range(period):
             op = self.source[begin + offset]
             columns = [*zip(*self._steps_of(self.leaves, offset), strict=True)]
@@ -239,65 +92,13 @@ class LoopBuilder:
         if index >= self.begin + self.period:
             return self.results[index - self.begin - self.period, position]
         if index < self.begin:
-            return self._outside(column)
+            return self.outside(column)
         value = column[1]
         key = (index - self.begin, position, column[0])
         if key not in self.carries:
             hint = self._out(self.steps - 1, *key[:2]).hint
             self.carries[key] = Value(value.shape, value.dtype, hint)
         return self.carries[key]
-
-    def _outside(self, column: Sequence[Leaf]) -> Leaf:
-        """Return the leaf of the body for leaves defined before the loop."""
-        first = column[0]
-        if all(leaf is first or leaf == first for leaf in column):
-            return first
-        key = tuple(column)
-        if key not in self.known:
-            self.known[key] = self._view_in_body(key) or self._slice(key)
-        return self.known[key]
-
-    def _view_in_body(self, column: tuple[Leaf, ...]) -> Value | None:
-        """Return a view made in the body, if the column is views of the same kind; else None."""
-        makers = [self.made.get(leaf) for leaf in column]
-        if None in makers:
-            return None
-        ops: list[Any] = makers
-        if ops[0].function not in VIEWS or len(ops[0].outs) != 1:
-            return None
-        parts = [structural_key(op) for op in ops]
-        if any(key != parts[0][0] for key, _ in parts):
-            return None
-        columns = list(zip(*(leaves for _, leaves in parts), strict=True))
-        if any(_is_larger(each, column[0]) for each in columns):
-            return None
-        leaves = [self._outside(each) for each in columns]
-        out = Value(column[0].shape, column[0].dtype)
-        self.body.append(rebuild_op(ops[0], iter(leaves), (out,)))
-        return out
-
-    def _slice(self, column: tuple[Leaf, ...]) -> Value:
-        """Return a slice input of the body: of a range, a constant table or a stack."""
-        table: Value | range
-        if isinstance(column[0], Window):
-            table = self._constant(np.stack([window.indices for window in column]))
-            shape, dtype = table.shape[1:], table.dtype
-        elif isinstance(column[0], int):
-            shape, dtype = (), np.dtype(np.int64)
-            step = column[1] - column[0]
-            table = range(column[0], column[0] + step * len(column), step or 1)
-            if tuple(table) != column:
-                table = self._constant(np.array(column, np.int64))
-        else:
-            shape, dtype = column[0].shape, column[0].dtype
-            if all(value in self.constants for value in column):
-                table = self._constant(np.stack([self.constants[v] for v in column]))
-            else:
-                table = Value((len(column), *shape), dtype)
-                self.copy(Op("np.stack", (column,), {"axis": 0}, (table,)))
-        found = Value(shape, dtype)
-        self.slices[found] = table
-        return found
 
     def _tiles(self, columns: list[tuple[Leaf, ...]]) -> list[Leaf]:
         """Return leaves for windows of one array that follow each other: rows of a view of it."""
@@ -327,11 +128,6 @@ class LoopBuilder:
         found = Value((length, *rest), dtype)
         self.slices[found] = table
         return found
-
-    def _constant(self, array: Any) -> Value:
-        value = Value(array.shape, array.dtype)
-        self.constants[value] = array
-        return value
 
     # --- results of the loop ---
 
@@ -407,28 +203,27 @@ class LoopBuilder:
         Several take turns where a step of the loop that made them is several steps of the user's.
         """
         items = [_slice_index(self.made.get(value)) for value in values]
-        following = _following([stack for stack, _ in items])
+        following = _following([rows for rows, _ in items])
         runs: list[_Run] = []
         begin = 0
         while begin < len(values):
             count, step = _turns(items, begin, following[begin] - begin)
-            stacks = items[begin : following[begin] if count > 1 else begin + 1]
+            parts = items[begin : following[begin] if count > 1 else begin + 1]
             slices = [
-                (stack, _slice_of(stack, index, count, step))
-                for stack, index in stacks
-                if stack is not None
+                _Slice(rows, _slice_of(rows.stack, index, count, step), (count, *rows.shape))
+                for rows, index in parts
+                if rows is not None
             ]
             runs.append(slices or values[begin])
-            begin += count * len(stacks)
+            begin += count * len(parts)
         return runs
 
     def _add_run(self, run: _Run) -> Value:
         """Append the ops that give a run as one array."""
         if isinstance(run, Value):
             return self._added("np.reshape", (run, (1, *run.shape)), (1, *run.shape), run.dtype)
-        shape, dtype = run[0][0].shape[1:], run[0][0].dtype
-        count = len(range(*run[0][1].indices(run[0][0].shape[0])))
-        parts = [self._added("getitem", part, (count, *shape), dtype) for part in run]
+        (count, *shape), dtype = run[0].shape, run[0].rows.stack.dtype
+        parts = [self._added("getitem", part.args, part.shape, dtype) for part in run]
         if len(parts) == 1:
             return parts[0]
         turns = Value((count, len(parts), *shape), dtype)
@@ -442,7 +237,29 @@ class LoopBuilder:
         return out
 
 
-_Run = list[tuple[Value, slice]] | Value
+class _Rows(NamedTuple):
+    """What slices of a stack along the first axis have in common."""
+
+    stack: Value
+    rest: tuple[Any, ...]  # of the key, after the index of the slice
+    shape: tuple[int, ...]
+
+
+class _Slice(NamedTuple):
+    """Rows of a stack that follow each other."""
+
+    rows: _Rows
+    part: slice
+    shape: tuple[int, ...]
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments of the op that takes them."""
+        rows = self.rows
+        return rows.stack, (self.part, *rows.rest) if rows.rest else self.part
+
+
+_Run = list[_Slice] | Value
 """The slices of stacks that take turns, or a value that is no slice of one."""
 
 
@@ -455,14 +272,14 @@ def _following(items: Sequence[Any]) -> list[int]:
     return found[::-1]
 
 
-def _turns(items: Sequence[tuple[Value | None, int]], begin: int, period: int) -> tuple[int, int]:
+def _turns(items: Sequence[tuple[_Rows | None, int]], begin: int, period: int) -> tuple[int, int]:
     """Return how many times stacks take turns from a position on, and the step of their indices."""
     if items[begin][0] is None or not period:
         return 1, 1
     step, end = items[begin + period][1] - items[begin][1], begin + period
     while end < len(items) and step in (1, -1):
-        (stack, index), (other, before) = items[end], items[end - period]
-        if stack is None or stack is not other or index != before + step:
+        (rows, index), (other, before) = items[end], items[end - period]
+        if rows is None or rows != other or index != before + step:
             break
         end += 1
     return max((end - begin) // period, 1), step
@@ -470,7 +287,7 @@ def _turns(items: Sequence[tuple[Value | None, int]], begin: int, period: int) -
 
 def _batched_key(base: Value, key: Any, steps: int) -> tuple[Any, ...] | None:
     parts = key if isinstance(key, tuple) else (key,)
-    return (slice(None), *parts) if all(map(_is_basic, parts)) else None
+    return (slice(None), *parts) if all(map(is_basic, parts)) else None
 
 
 _BATCHED: dict[str, Callable[..., tuple[Any, ...] | None]] = {
@@ -488,29 +305,32 @@ def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Val
     """
     makers = {out: op for op in ops for out in op.outs}
     slices = {value: _slice_index(makers.get(value)) for value in values}
-    counts = Counter(stack for stack, _ in slices.values())
+    counts = Counter(rows for rows, _ in slices.values())
     found: dict[Value, list[tuple[Value, Any]]] = {}
-    for value, (stack, index) in slices.items():
-        if stack in makers and 2 * counts[stack] >= stack.shape[0]:
+    for value, (rows, index) in slices.items():
+        stack = None if rows is None or rows.rest else rows.stack
+        if stack is not None and stack in makers and 2 * counts[rows] >= stack.shape[0]:
             found.setdefault(stack, []).append((value, (index,)))
         else:
             found[value] = [(value, ())]
     return found
 
 
-def _is_larger(column: Sequence[Leaf], value: Value) -> bool:
-    """Whether stacking these values takes more memory than stacking views of them."""
-    return isinstance(column[0], Value) and column[0].size > value.size and len(set(column)) > 1
-
-
-def _slice_index(op: Op | None) -> tuple[Value | None, int]:
-    """Return the array that an op takes one slice of along the first axis, and the index."""
+def _slice_index(op: Op | None) -> tuple[_Rows | None, int]:
+    """Return the stack that an op takes one slice of along the first axis, and the index."""
     if op is None or op.function != "getitem":
         return None, 0
     stack, key = op.args
-    if type(key) is tuple and len(key) == 2 and key[1] is Ellipsis:
-        key = key[0]
-    return (stack, key) if type(key) is int and key >= 0 else (None, 0)
+    index, *rest = key if type(key) is tuple and key else (key,)
+    if type(index) is not int or index < 0 or not all(map(_is_fixed, rest)):
+        return None, 0
+    if rest == [...]:
+        rest = []
+    return _Rows(stack, tuple(rest), op.out.shape), index
+
+
+def _is_fixed(part: Any) -> bool:
+    return type(part) is int or part is ...
 
 
 def _slice_of(stack: Value, first: int, count: int, step: int) -> slice:

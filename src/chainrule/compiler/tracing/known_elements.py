@@ -53,6 +53,10 @@ class KnownElements:
                     return None
         return self._arrays[wanted]
 
+    def read_from(self, number: int) -> None:
+        """Look again at the ops from this number on: others have taken their place."""
+        self._read = min(self._read, number)
+
     def _read_ops(self, trace: Trace) -> None:
         """Look at the ops and arrays that are new."""
         new = trace.arrays[len(self._outside) :]

@@ -22,7 +22,7 @@ from chainrule.autograd.record import types_of_inputs
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
-from chainrule.compiler.tracing import repeated_calls
+from chainrule.compiler.tracing import repeated_calls, rolled_walk
 from chainrule.compiler.tracing.execution import reported, unreported
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.primitives.primitive import Primitive
@@ -138,8 +138,12 @@ def walk(run: BackwardPass, walk: Callable[[], None]) -> None:
         finally:
             lines.frame = frame
 
+    def rolled() -> None:
+        rolled_walk.prepare(trace, run)
+        walk()
+
     run.watched = watched
     try:
-        unreported(walk)
+        unreported(rolled)
     finally:
         lines.frame, run.watched = before, None

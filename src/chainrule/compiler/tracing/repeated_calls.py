@@ -86,7 +86,7 @@ class _SymbolTemplate:
         self.number = numbers.get(symbol._value)
         self.flags = symbol.layout, symbol.is_scalar, symbol.maybe_view, symbol.read_only
         self.finish = symbol.finish
-        self.kind = _kind(trace, symbol)
+        self.kind = kind_of(trace, symbol)
         self.base: _SymbolTemplate | None = None
         if symbol._base is not None and not same:
             self.base = _SymbolTemplate(trace, symbol._base, inputs, numbers)
@@ -245,7 +245,7 @@ def _places(op: Op, numbers: dict[Value, int]) -> list[tuple[int, int]] | None:
     return [(i, numbers[x]) for i, x in enumerate(op.args) if x.__class__ is Value and x in numbers]
 
 
-def _kind(trace: Trace, symbol: Symbol) -> object:
+def kind_of(trace: Trace, symbol: Symbol) -> object:
     """Return what a function can see of a symbol, as an object that stands for it in keys."""
     if symbol.kind is None:
         value = symbol._value
@@ -263,7 +263,7 @@ def _key(trace: Trace, tree: Any, inputs: list[Symbol], elements: bool = False) 
     kind = tree.__class__
     if kind is Symbol and not (elements and tree.dtype.kind == "b"):
         inputs.append(tree)
-        return tree.kind or _kind(trace, tree)
+        return tree.kind or kind_of(trace, tree)
     if kind is tuple:
         return tuple([_key(trace, item, inputs, elements) for item in tree]) if tree else ()
     if kind is dict:
