@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import random
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.compiler.native import jit
-from chainrule.compiler.native.code import cached_code
+from chainrule.compiler.native import jit, llvm_split
+from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.llvm_types import UnsupportedError
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
@@ -309,3 +310,80 @@ def test_vectors_beyond_register_15() -> None:
         results.append(memory)
     for got, wanted in zip(*results, strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+# --- parts of long functions ----------------------------------------------------------------------
+
+
+def random_loops(random_numbers: random.Random, depth: int = 0) -> list[str]:
+    """Return statements with loops, with branches, and with numbers that these pass on."""
+    lines = []
+    for _ in range(random_numbers.randrange(3, 7)):
+        i, j = "ijk"[depth], random_numbers.randrange(8)
+        source = random_numbers.choice(["total", "other", f"out[{j}]"])
+        fill = f"out[{j} + {i}] = {source} * 0.5 + 1"
+        inner = random_loops(random_numbers, depth + 1) if depth < 2 else [fill]
+        lines += random_numbers.choice(
+            [
+                [f"for {i} in range(u8(4)):", f"    {fill}"],
+                ["total = out[0] + 1", f"for {i} in range(u8(3)):", f"    total += out[{i}]"],
+                [f"if out[{j}] > other:", "    total -= other", "else:", "    other = other / 2"],
+                [f"other = out[{j}] * 0.25", f"out[{j}] = other"],
+                [f"for {i} in range(5):", f"    {fill}", f"    if out[{i}] > 2:", "        break"],
+                [f"for {i} in range(u8(2)):", *indented(inner)],
+            ]
+        )
+    return lines
+
+
+def indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+TURNS = """
+for i in range(u8(4)):
+    for j in range(u8(2)):
+        out[j] += total
+    total = out[2] * 0.5
+    for j in range(u8(2)):
+        out[j + 2] += total
+for i in range(u8(4)):
+    for j in range(u8(2)):
+        out[j] += 1
+    if out[0] > 3:
+        break
+    for j in range(u8(2)):
+        out[j + 4] += 1
+total = out[1] * 1
+other = out[2] * 1
+"""
+"""A number for the next turn, and an end of a loop between two others."""
+
+
+def test_parts_compute_what_the_whole_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
+    bodies = [random_loops(random.Random(seed)) for seed in range(11)]
+    count = 0
+    for number, body in enumerate([TURNS.strip().splitlines(), *bodies]):
+        lines = ["total = out[1] * 1", "other = out[2] * 1", *body, "out[15] = total + other"]
+        text = "\n".join(["def loop(out):", *indented(lines), ""])
+        monkeypatch.setattr(llvm_split, "PART_LOOPS", 1 + number % 3)
+        (function,) = ast.parse(text).body
+        assert isinstance(function, ast.FunctionDef)
+        count += len(llvm_split.split(function))
+        found, wanted = np.linspace(0, 2, 16), np.linspace(0, 2, 16)
+        Code(text, ("f8",)).function()(found)
+        jit.python_function(text)(wanted)
+        np.testing.assert_array_equal(found, wanted, err_msg=text)
+    assert count > 10
+
+
+@pytest.mark.parametrize("loops", [llvm_split.PART_LOOPS, llvm_split.PART_LOOPS + 1, 1000])
+def test_functions_of_many_loops_are_divided(loops: int) -> None:
+    lines = [f"for i in range(u8(8)):\n        out[i] += {n}" for n in range(loops)]
+    (function,) = ast.parse("\n".join(["def loop(out):", *indented(lines)])).body
+    assert isinstance(function, ast.FunctionDef)
+    parts = llvm_split.split(function)
+    for part in [function, *parts]:
+        assert sum(isinstance(node, ast.For) for node in ast.walk(part)) <= llvm_split.PART_LOOPS
+    assert len(parts) == (0 if loops == llvm_split.PART_LOOPS else loops // llvm_split.PART_LOOPS)

@@ -8,14 +8,10 @@ from collections.abc import Iterable
 
 from chainrule.errors import ArgumentError
 
-LINE_MS, _LOOP_MS, FUNCTION_MS = 0.4, 2.0, 20.0
+LINE_MS, _LOOP_MS, FUNCTION_MS = 0.5, 2.5, 20.0
 """Milliseconds for a line, a loop, and a function that LLVM writes out: a polynomial, or the
-elimination of a matrix. Fitted to functions of 20 to 4,000 lines, most of which took 0.5 to 1.5 of
-what this says."""
-
-_PAIR_OF_LOOPS_MS = 0.0035
-"""Milliseconds for each pair of loops, as LLVM asks of each whether it disturbs the others' memory:
-from a few hundred loops in one function on, that is most of the time."""
+elimination of a matrix. Fitted to functions of 20 to 2,400 lines, most of which took 0.5 to 1.5 of
+what this says. Many loops are not worse than few, since they are divided: see `llvm_split`."""
 
 _PARTS = re.compile(
     r"(for )|(?:\w+_f[48]|eliminate|substitute|cholesky|log_determinant|sort_order|search)\("
@@ -26,20 +22,14 @@ class Cost:
     """The time that LLVM takes for one function, line by line."""
 
     def __init__(self) -> None:
-        self._linear, self._loops = 0.0, 0
+        self.milliseconds = 0.0  # for the lines so far, roughly
 
     def add(self, lines: Iterable[str]) -> None:
         """Add lines of the source."""
         for line in lines:
-            self._linear += LINE_MS
+            self.milliseconds += LINE_MS
             for found in _PARTS.finditer(line):
-                self._linear += _LOOP_MS if found[1] else FUNCTION_MS
-                self._loops += bool(found[1])
-
-    @property
-    def milliseconds(self) -> float:
-        """The milliseconds for the lines so far, roughly."""
-        return self._linear + _PAIR_OF_LOOPS_MS * self._loops**2
+                self.milliseconds += _LOOP_MS if found[1] else FUNCTION_MS
 
 
 def compile_ms(text: str) -> float:

@@ -26,6 +26,10 @@ from chainrule.interrupts import uninterrupted, without_collector
 ARRAY_DATA_OFFSET = object.__basicsize__
 """Offset in bytes of the data pointer in an array object: it follows the object header."""
 
+_MAX_INTERLEAVED_LINES = 64
+"""Number of lines up to which the vectors of a loop are interleaved: longer ones have enough
+independent operations, and would take LLVM twice the time."""
+
 lock = threading.RLock()
 """Held while machine code is compiled. A fork waits for it, since a child has no thread that would
 release it or the locks of LLVM."""
@@ -93,7 +97,7 @@ def optimized_module(
 ) -> Any:
     """Return the module of LLVM for which `object_code` emits the code."""
     binding = llvm()
-    module = Module(interleaved=long)
+    module = Module(interleaved=long and text.count("\n") <= _MAX_INTERLEAVED_LINES)
     kinds = [{"n": "i8", "d": "f8"}.get(code, f"*{code}") for code in types]
     module.add_source(text, LOOP_NAME, ["i8", "i8", *kinds] if parallel else kinds)
     if parallel:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.compiler.native.llvm_expressions import ExpressionWriter
+from chainrule.compiler.native.llvm_split import split
 from chainrule.compiler.native.llvm_types import (
     TYPES,
     Typed,
@@ -43,6 +44,8 @@ _HINTS = {
     "short": '"llvm.loop.interleave.count", i32 1',
 }
 
+_HEAD = "define internal {returned} @{symbol}({parameters}) noinline nounwind"
+
 # --- modules --------------------------------------------------------------------------------------
 
 
@@ -57,6 +60,7 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.kept: list[str] = []  # functions that LLVM may not change or remove
         self.local: dict[str, ast.FunctionDef] = {}  # helpers of the source
+        self.parts: dict[str, tuple[ast.FunctionDef, dict[str, Any]]] = {}  # of its functions
 
     def text(self) -> str:
         """Return the text of the module."""
@@ -96,23 +100,31 @@ class Module:
         kernels = [other for other in others if other.args.args[0].annotation]
         self.local = {other.name: other for other in others if other not in kernels}
         scope = _constants(tree)
-        head = "define internal {returned} @{symbol}({parameters}) noinline nounwind"
         for kernel in kernels:
             annotations = [item.annotation for item in kernel.args.args if item.annotation]
             self.kernels[kernel.name] = [kind_of(ast.unparse(item)) for item in annotations]
             self.hints = ["kept", "short"]
-            emitted = _Function(self, kernel, scope, self.kernels[kernel.name], frozenset())
-            emitted.add(kernel.name, head, distinct=True)
+            self._add_split(kernel, kernel.name, self.kernels[kernel.name], scope)
         if kernels:
             add_table_loop(self, symbol, self.kernels, len(kinds) - 1)
         else:
-            _Function(self, function, scope, kinds, frozenset()).add(symbol, head, distinct=True)
+            self._add_split(function, symbol, kinds, scope)
+
+    def _add_split(
+        self, function: ast.FunctionDef, symbol: str, kinds: list[str], scope: dict[str, Any]
+    ) -> None:
+        """Add a function whose arrays do not overlap, and its parts."""
+        self.parts |= {part.name: (part, scope) for part in split(function)}
+        _Function(self, function, scope, kinds, frozenset()).add(symbol, _HEAD, distinct=True)
 
     def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
         """Return the symbol of a helper function for such arguments, and what it returns."""
         symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
-            if name in self.local:
+            if name in self.parts:
+                part, scope = self.parts[name]
+                _Function(self, part, scope, kinds, frozenset()).add(symbol, _HEAD, distinct=True)
+            elif name in self.local:
                 head = "define internal {returned} @{symbol}({parameters}) nounwind"
                 _Function(self, self.local[name], {}, kinds, frozenset()).add(symbol, head)
             elif name in _library():
