@@ -115,7 +115,10 @@ def check_mapped(case: Case) -> None:
             np.testing.assert_allclose(mapped[k], wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("row", DIFFERENTIABLE[::6], ids=lambda row: row.primitive)
+REAL = [row for row in DIFFERENTIABLE if any(c.dtype == "float64" for c in cases_of(row))]
+
+
+@pytest.mark.parametrize("row", REAL[::6], ids=lambda row: row.primitive)
 def test_a_rule_wrong_by_a_ten_thousandth_is_noticed(
     row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:

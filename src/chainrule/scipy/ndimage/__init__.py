@@ -6,8 +6,8 @@ Given arrays, a function is SciPy's own; see `docs/stats.md` for the derivatives
 >>> import chainrule as cr
 >>> ndimage = cr.scipy.ndimage
 >>> step = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
->>> cr.grad(lambda sigma: ndimage.gaussian_filter1d(step, sigma)[2])(1.0).round(3)
-np.float64(0.106)
+>>> round(cr.grad(lambda sigma: ndimage.gaussian_filter1d(step, sigma)[2])(1.0), 3)
+0.199
 >>> cr.grad(lambda dx: ndimage.shift(step, dx, order=1)[3])(0.25)
 -1.0
 """
