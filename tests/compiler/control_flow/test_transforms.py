@@ -157,7 +157,7 @@ _NATIVE = [("checkpoint", "both orders"), ("cond of two", "jvp")]
 
 
 @pytest.mark.sampled(13)
-@pytest.mark.parametrize(("name", "transform", "place"), _situations())
+@pytest.mark.parametrize(("name", "transform", "place"), list(_situations()))
 def test_transforms_of_control_flow(name: str, transform: str, place: str) -> None:
     if place == "native inside":
         pytest.importorskip("llvmlite")
