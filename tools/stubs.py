@@ -228,6 +228,8 @@ class SignatureWriter:
         signature = inspect.signature(function)
         module = function.__module__
         tensor, *others = signature.parameters.values()
+        if name.endswith("_"):  # a form in place, of which the first argument is the output
+            others = [parameter for parameter in others if parameter.name != "out"]
         kinds = [tensor.kind, *(parameter.kind for parameter in others)]
         texts = ["self", *(self._parameter(parameter, module) for parameter in others)]
         if tensor.KEYWORD_ONLY in kinds and tensor.VAR_POSITIONAL not in kinds:

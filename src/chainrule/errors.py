@@ -128,7 +128,10 @@ class OutOfBoundsError(LocatedError, IndexError):
 
 
 class MissingRuleError(AutogradError, NotImplementedError):
-    """A derivative or batching rule that doesn't exist; PyTorch raises NotImplementedError."""
+    """A rule that doesn't exist, of a derivative, a batch or a distribution.
+
+    PyTorch raises NotImplementedError.
+    """
 
 
 class ShapeError(LocatedError, ValueError):

@@ -258,7 +258,7 @@ def _solver(original: Any, ours: Any) -> Any:
     first = next(iter(inspect.signature(original).parameters))
 
     def solve(*args: Any, **kwargs: Any) -> Any:
-        function, *args = args or (kwargs.pop(first),)  # type: ignore[assignment]
+        function, rest = (args[0], args[1:]) if args else (kwargs.pop(first), ())
 
         def number_or_raise(*given: Any, **named: Any) -> Any:
             value = function(*given, **named)
@@ -268,10 +268,10 @@ def _solver(original: Any, ours: Any) -> Any:
                 )
             return arrays_of(value)
 
-        if not is_tracked(args, kwargs) and callable(function):
+        if not is_tracked(rest, kwargs) and callable(function):
             with suppress(DifferentiatedError):
-                return original(number_or_raise, *arrays_of(args), **arrays_of(kwargs))
-        return ours(function, *args, **kwargs)
+                return original(number_or_raise, *arrays_of(rest), **arrays_of(kwargs))
+        return ours(function, *rest, **kwargs)
 
     return update_wrapper(solve, original)
 

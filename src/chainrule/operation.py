@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from chainrule.autograd.inplace import in_place, ufunc_in_place
 from chainrule.autograd.operands import is_operand
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentTypeError
 from chainrule.primitives.primitive import Primitive
 
 Function = Callable[..., Any]
@@ -115,6 +116,10 @@ def inplace_form(function: Callable[P, Any], name: str = "") -> Callable[P, Tens
 def _in_place_form(function: Function, name: str) -> Callable[..., Tensor]:
     def form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(name, input)
+        if "out" in kwargs:
+            raise ArgumentTypeError(
+                f"{name}() got an unexpected keyword argument 'out': it writes to its first argument"
+            )
         return in_place(input, name, lambda t: function(t, *args, **kwargs))
 
     form.__name__ = form.__qualname__ = name

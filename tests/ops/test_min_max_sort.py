@@ -165,6 +165,8 @@ def test_out_takes_results_that_record_nothing() -> None:
         assert cr.maximum(leaf, y, out=cr.empty(2, 2)).tolist() == [[3, 5], [7, 9]]
     with pytest.raises(ValueError, match=r"`out` must have the shape .*\[2, 2\] and float32"):
         cr.maximum(x, y, out=cr.empty(2))
+    with pytest.raises(TypeError, match=r"sqrt_\(\) got an unexpected keyword argument 'out'"):
+        cr.ones(2).sqrt_(out=cr.empty(2))
 
 
 def test_out_of_arithmetic_and_of_new_tensors() -> None:

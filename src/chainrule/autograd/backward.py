@@ -568,6 +568,5 @@ def _backward(
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
-# The class is below this module, which it can't import. It declares the method, so that type
-# checkers know the signature; to them, a method is not assigned to.
-Tensor.backward = _backward  # type: ignore[assignment, method-assign]
+# The class, which declares the method for type checkers, is below this module: it can't import it.
+setattr(Tensor, _backward.__name__, _backward)

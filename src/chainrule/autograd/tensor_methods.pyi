@@ -199,9 +199,7 @@ class TensorMethods:
         self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
     ) -> Tensor:
         """Return x - alpha · y; the arguments are those of `add`."""
-    def subtract_(
-        self, other: Operand, former: Any = None, *, alpha: Any = 1, out: Tensor | None = None
-    ) -> Tensor:
+    def subtract_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Do `subtract` in place."""
     def sub_(self, other: Operand, former: Any = None, *, alpha: Any = 1) -> Tensor:
         """Subtract alpha · other in place."""
@@ -209,7 +207,7 @@ class TensorMethods:
         """Return x · y, element by element."""
     def mul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return x · y, element by element."""
-    def multiply_(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
+    def multiply_(self, other: Operand) -> Tensor:
         """Do `multiply` in place."""
     def mul_(self, other: Operand) -> Tensor:
         """Multiply by another tensor or a number in place."""
@@ -225,13 +223,9 @@ class TensorMethods:
         self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
     ) -> Tensor:
         """Return x / y, element by element."""
-    def divide_(
-        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
-    ) -> Tensor:
+    def divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
         """Do `divide` in place."""
-    def true_divide_(
-        self, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None
-    ) -> Tensor:
+    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
         """Do `divide` in place."""
     def div_(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
         """Divide by another tensor or a number in place."""
@@ -694,7 +688,7 @@ class TensorMethods:
     # --- chainrule.ops.elementary ---
     def sqrt(self, *, out: Tensor | None = None) -> Tensor:
         """Return the square root of each element."""
-    def sqrt_(self, *, out: Tensor | None = None) -> Tensor:
+    def sqrt_(self) -> Tensor:
         """Do `sqrt` in place."""
     def exp(self) -> Tensor:
         """Return e to the power of each element."""

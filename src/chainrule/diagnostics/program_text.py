@@ -320,9 +320,10 @@ def _cut_in(
 
 def _is_update(statement: ast.AST) -> bool:
     """Tell whether a statement computes the new value of a variable of its old one."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
-    return bool(names) and not _names(statement.value).isdisjoint(names)  # type: ignore[attr-defined]
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return not _names(statement.value).isdisjoint(names)
 
 
 def _comparison(code: CodeType, node: ast.AST, scope: dict[str, Any]) -> Cut | None:

@@ -13,7 +13,7 @@ from chainrule.distributions import constraints
 from chainrule.distributions.categorical import Categorical
 from chainrule.distributions.distribution import Distribution, Draws, Shape
 from chainrule.distributions.transform import ComposeTransform, Transform, sum_rightmost
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 
 __all__ = ["Independent", "MixtureSameFamily", "TransformedDistribution"]
 
@@ -106,7 +106,7 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
-            raise NotImplementedError(
+            raise MissingRuleError(
                 "Enumeration over cartesian product is not implemented: enumerate base_dist, and "
                 "combine its values by cr.cartesian_prod()"
             )

@@ -17,7 +17,7 @@ from typing import Any
 from chainrule.distributions import constraints, transforms
 from chainrule.distributions.constraints import Constraint
 from chainrule.distributions.transforms import Transform
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, MissingRuleError
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -66,7 +66,7 @@ class ConstraintRegistry:
         """Return the transform from unconstrained numbers to a constraint."""
         factory = self._factories.get(type(constraint))
         if factory is None:
-            raise NotImplementedError(
+            raise MissingRuleError(
                 f"Cannot transform {type(constraint).__name__} constraints: register() a transform"
             )
         return factory(constraint)

@@ -18,7 +18,7 @@ from chainrule.distributions.distribution import (
     logits_to_probs,
     probs_to_logits,
 )
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.nn import functional as F
 from chainrule.random import bernoulli, binomial, poisson
 
@@ -295,7 +295,7 @@ class Binomial(ProbsOrLogits):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         number = int(self.total_count.max().item())
         if bool((self.total_count != number).any()):
-            raise NotImplementedError(
+            raise MissingRuleError(
                 "Inhomogeneous total count not supported by `enumerate_support`: say it for each"
             )
         return enumerated(self, number + 1, expand)

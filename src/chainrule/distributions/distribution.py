@@ -16,7 +16,7 @@ from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import holds_somewhere
 from chainrule.creation import tensor
 from chainrule.distributions import constraints
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 
 __all__ = ["Distribution", "ExponentialFamily"]
 
@@ -184,7 +184,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Draws = ()) -> Tensor:
         """Return draws that are differentiable functions of the parameters."""
-        raise NotImplementedError(
+        raise MissingRuleError(
             f"{type(self).__name__}.rsample: draws are no differentiable function of the "
             "parameters: say sample(), and differentiate log_prob()"
         )
@@ -217,8 +217,8 @@ class Distribution:
         """Return the exponential of the entropy."""
         return ops.exp(self.entropy())
 
-    def _has_no(self, name: str) -> NotImplementedError:
-        return NotImplementedError(
+    def _has_no(self, name: str) -> MissingRuleError:
+        return MissingRuleError(
             f"{type(self).__name__} has no {name}: no closed form is known. Average over sample()"
         )
 
@@ -259,7 +259,7 @@ class Distribution:
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """Return the object for `expand` to fill; PyTorch's subclasses call it."""
         if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
-            raise NotImplementedError(
+            raise MissingRuleError(
                 f"{type(self).__name__} has an __init__ of its own, so it needs an expand, too"
             )
         return object.__new__(type(self)) if _instance is None else _instance

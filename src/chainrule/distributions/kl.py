@@ -38,7 +38,7 @@ from chainrule.distributions.multivariate import (
 from chainrule.distributions.positive import Exponential, Gamma, HalfNormal, Pareto
 from chainrule.distributions.transform import sum_rightmost
 from chainrule.distributions.unit_interval import Beta, ContinuousBernoulli, Dirichlet
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, MissingRuleError
 from chainrule.nn import functional as F
 from chainrule.special import betaln
 
@@ -138,8 +138,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return formula(p, q)
 
 
-def _missing(p: Distribution, q: Distribution) -> NotImplementedError:
-    return NotImplementedError(
+def _missing(p: Distribution, q: Distribution) -> MissingRuleError:
+    return MissingRuleError(
         f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
         f"{type(q).__name__}: average p.log_prob(x) - q.log_prob(x) over x = p.sample(…), or "
         "register_kl a formula"
@@ -168,7 +168,7 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
     found = p.total_count * (p.probs * log_ratio + F.softplus(q.logits) - F.softplus(p.logits))
     has_more = p.total_count < q.total_count
     if holds_somewhere(has_more._array):
-        raise NotImplementedError(
+        raise MissingRuleError(
             "KL between Binomials where q.total_count > p.total_count is not implemented: sum "
             "p.log_prob(k).exp() * (p.log_prob(k) - q.log_prob(k)) over k = p.enumerate_support()"
         )
@@ -281,7 +281,7 @@ def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 @register_kl(Independent, Independent)
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError(
+        raise MissingRuleError(
             "kl_divergence of Independent: different reinterpreted_batch_ndims, "
             f"{p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}: make both events of "
             "as many dimensions"
@@ -292,7 +292,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise NotImplementedError(
+        raise MissingRuleError(
             "kl_divergence of TransformedDistribution: the transforms differ, "
             f"{p.transforms} and {q.transforms}: estimate it by the mean of p.log_prob(x) - "
             "q.log_prob(x), with x = p.rsample((1000,))"

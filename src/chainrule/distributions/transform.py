@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
 from chainrule.distributions import constraints
 from chainrule.distributions.constraints import Constraint
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, MissingRuleError
 
 __all__ = [
     "CatTransform",
@@ -94,7 +94,7 @@ class Transform:
     @property
     def sign(self) -> Any:
         """1 of an increasing, -1 of a decreasing function."""
-        raise NotImplementedError(f"{type(self).__name__} isn't monotone: it has no sign")
+        raise MissingRuleError(f"{type(self).__name__} isn't monotone: it has no sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the transform with another cache."""
@@ -131,11 +131,11 @@ class Transform:
         raise NotImplementedError
 
     def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+        raise MissingRuleError(f"{type(self).__name__} has no inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log |det dy/dx| for arguments and their results."""
-        raise NotImplementedError(f"{type(self).__name__} has no Jacobian determinant")
+        raise MissingRuleError(f"{type(self).__name__} has no Jacobian determinant")
 
     def forward_shape(self, shape: Sequence[int]) -> Shape:
         """Return the shape of the result for arguments of a shape."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.errors import MissingExtraError
+from chainrule.errors import DeviceFunctionError, MissingExtraError
 
 Array = Any
 
@@ -12,7 +12,9 @@ Array = Any
 def scipy_fft(xp: Any, x: Array, *, routine: str, type: int, axes: Any, **settings: Any) -> Array:
     """Return a transform along some axes: of the function dctn or dstn, of a type from 1 to 4."""
     if xp.__name__ != "numpy":
-        raise NotImplementedError(f"scipy.fft.{routine} is computed on the CPU only")
+        raise DeviceFunctionError(
+            f"scipy.fft.{routine} is computed on the CPU only: move the tensors with .cpu()"
+        )
     try:
         import scipy.fft
     except ImportError as error:

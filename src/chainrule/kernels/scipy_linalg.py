@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import AutogradError, MissingExtraError
+from chainrule.errors import AutogradError, DeviceFunctionError, MissingExtraError
 
 Array = Any
 Shape = tuple[int, ...]
@@ -61,7 +61,10 @@ def result_types(routine: str, *arrays: Any) -> list[tuple[Shape, Any]]:
 def scipy_linalg(xp: Any, *arrays: Array, routine: str, **settings: Any) -> Any:
     """Return the result of a function of SciPy, for each of a stack of arguments."""
     if xp.__name__ != "numpy":
-        raise NotImplementedError(f"{_package(routine)}.{routine} is computed on the CPU only")
+        raise DeviceFunctionError(
+            f"{_package(routine)}.{routine} is computed on the CPU only: move the tensors with "
+            ".cpu()"
+        )
     call = _FUNCTIONS.get(routine) or _scipys(routine)
     types = result_types(routine, *arrays)
     cores = CORES[routine]

@@ -195,7 +195,7 @@ class VaryingNumber(NumberProxy):
         self._log = log
         self.text, self.parts = text, parts  # how it is computed; empty at a place
 
-    @property  # type: ignore[misc]
+    @property  # type: ignore[misc]  # object's can be set
     def __class__(self) -> type:
         kind: type = type(self.value)
         return _SUBCLASSES.get(kind, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -81,7 +82,7 @@ def _value(name: str, xi: Any, yi: Any, axis: int, q: Any, der: int) -> Tensor:
         raise ArgumentError(f"{name}: elements of xi can't be equal: KroghInterpolator takes them")
     rest = y.shape[1:]
     rows = ops.reshape(y, (y.shape[0], -1))
-    function: Callable[[Tensor], Tensor] = lambda at: formula(x, rows, at)  # noqa: E731
+    function: Callable[[Tensor], Tensor] = functools.partial(formula, x, rows)
     for _ in range(der):
         function = _slope(function)
     found = ops.reshape(function(ops.reshape(q, (-1,))), (*q.shape, *rest))
@@ -106,7 +107,7 @@ def _joined(first: Any, second: Any, axis: int) -> Any:
 class _Polynomial(Interpolant):
     """The polynomial through points; all of it is recorded where a point, or data, is."""
 
-    def __init__(self, xi: Any, yi: Any, axis: int) -> None:
+    def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
         self.xi, self.yi, self._axis = xi, yi, axis
         if has_tensors(xi, yi):
             call_ours(_points, (type(self).__name__, xi, yi, axis), {})
@@ -122,7 +123,7 @@ class _Polynomial(Interpolant):
 
     def __call__(self, x: Any) -> Any:
         """Return the values at points."""
-        return self.of_scipy()(x) if not self._has_tensors(x) else self.derivative(x, 0)
+        return self.derivative(x, 0)
 
     def derivative(self, x: Any, der: int = 1) -> Any:
         """Return the derivative of an order at points."""
@@ -168,9 +169,6 @@ class KroghInterpolator(_Polynomial):
     >>> cr.grad(lambda y: krogh(x, y)(0.5))(np.array([1.0, 0.0, 2.0]))
     array([0.75, 0.25, 0.25])
     """
-
-    def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
-        super().__init__(xi, yi, axis)
 
 
 class BarycentricInterpolator(_Polynomial):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chainrule.arguments import cast
@@ -80,6 +80,12 @@ def one_for_each(name: str, label: str, value: Any, count: int) -> Sequence[Any]
     if len(value) != count:
         raise ArgumentError(f"{name}: expected {label} for {count} axes, got {len(value)}")
     return [value[i] for i in range(count)]
+
+
+def each_axis(name: str, axes: Sequence[int], **values: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield each axis and its values, of which each is given for all axes or in a sequence."""
+    columns = [one_for_each(name, label, each, len(axes)) for label, each in values.items()]
+    return zip(axes, *columns, strict=True)
 
 
 def check_mode(name: str, mode: Any) -> str:

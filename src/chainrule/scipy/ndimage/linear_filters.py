@@ -22,6 +22,7 @@ from chainrule.scipy.ndimage.arguments import (
     axes_of,
     check_mode,
     doubles,
+    each_axis,
     image,
     number_of,
     one_for_each,
@@ -34,7 +35,7 @@ _SMALL = 1e-15  # of a Gaussian filter's width, which SciPy counts as none
 # --- correlations ---------------------------------------------------------------------------------
 
 
-def around(name: str, size: int, origin: int) -> tuple[int, int]:
+def _around(name: str, size: int, origin: int) -> tuple[int, int]:
     """Return the numbers of elements of a window before and after its centre."""
     before = size // 2 + int(origin)
     if not 0 <= before < size:
@@ -43,12 +44,18 @@ def around(name: str, size: int, origin: int) -> tuple[int, int]:
 
 
 def extended(
-    name: str, x: Tensor, widths: dict[int, tuple[int, int]], modes: dict[int, Any], cval: Any
+    name: str,
+    x: Tensor,
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    mode: Any,
+    cval: Any,
+    origin: Any,
 ) -> Tensor:
-    """Return an image that goes on beyond its edges."""
-    for axis, width in widths.items():
-        mode = MODES[check_mode(name, modes[axis])]
-        x = pad(x, {axis: width}, mode, constant_values=cval)
+    """Return an image that goes on beyond its edges, for a window of these sizes."""
+    for axis, size, way, start in each_axis(name, axes, size=sizes, mode=mode, origin=origin):
+        width = {axis: _around(name, size, start)}
+        x = pad(x, width, MODES[check_mode(name, way)], constant_values=cval)
     return x
 
 
@@ -63,7 +70,7 @@ def _along(
             f"{list(weights.shape)}"
         )
     size, (axis,) = weights.shape[0], axes_of(name, axis, x.ndim)
-    wide = extended(name, wide, {axis: around(name, size, origin)}, {axis: mode}, cval)
+    wide = extended(name, wide, [axis], [size], mode, cval, origin)
     rows, part = ops.movedim(wide, axis, -1), (size - 1, x.shape[axis])
     found = direct(rows, ops.flip(weights, (0,)), [part], 1)
     return cast(ops.movedim(found, -1, axis), x.dtype)
@@ -116,14 +123,9 @@ def _correlation(
         raise ArgumentError(
             f"{name}: expected weights along {len(axes)} axes, got the shape {list(weights.shape)}"
         )
-    origins = one_for_each(name, "origin", origins, len(axes))
-    modes = one_for_each(name, "mode", mode, len(axes))
     sizes = weights.shape
-    widths = [around(name, size, o) for size, o in zip(sizes, origins, strict=True)]
     (wide,) = doubles(name, x)
-    wide = extended(
-        name, wide, dict(zip(axes, widths, strict=True)), dict(zip(axes, modes, strict=True)), cval
-    )
+    wide = extended(name, wide, axes, sizes, mode, cval, origins)
     shape = [x.shape[axis] for axis in axes]
     last = tuple(range(-len(axes), 0))
     wide = ops.movedim(wide, axes, last)
@@ -236,12 +238,8 @@ def gaussian_filter(
     name = "gaussian_filter"
     x = image(name, input, output)
     axes = axes_of(name, axes, x.ndim)
-    labels, given = ("sigma", "order", "mode", "radius"), (sigma, order, mode, radius)
-    columns = [
-        one_for_each(name, label, value, len(axes))
-        for label, value in zip(labels, given, strict=True)
-    ]
-    for axis, width, m, way, r in zip(axes, *columns, strict=True):
+    settings = {"sigma": sigma, "order": order, "mode": mode, "radius": radius}
+    for axis, width, m, way, r in each_axis(name, axes, **settings):
         if isinstance(width, Tensor) or width > _SMALL:
             x = _along(name, x, _gaussian(name, width, m, truncate, r), axis, way, cval)
     return x
@@ -283,12 +281,7 @@ def uniform_filter(
     name = "uniform_filter"
     x = image(name, input, output)
     axes = axes_of(name, axes, x.ndim)
-    labels, given = ("size", "mode", "origin"), (size, mode, origin)
-    columns = [
-        one_for_each(name, label, value, len(axes))
-        for label, value in zip(labels, given, strict=True)
-    ]
-    for axis, n, way, o in zip(axes, *columns, strict=True):
+    for axis, n, way, o in each_axis(name, axes, size=size, mode=mode, origin=origin):
         if n > 1:
             x = _mean(name, x, n, axis, way, cval, o)
     return x
@@ -331,16 +324,15 @@ def laplace(
     """Return the sum of the second differences along axes."""
     x = image("laplace", input, output)
     axes = axes_of("laplace", axes, x.ndim)
-    modes = one_for_each("laplace", "mode", mode, len(axes))
     found = [
         _along("laplace", x, [1.0, -2.0, 1.0], axis, way, cval)
-        for axis, way in zip(axes, modes, strict=True)
+        for axis, way in each_axis("laplace", axes, mode=mode)
     ]
     return sum(found[1:], found[0])
 
 
 def _of_gaussians(
-    name: str, order: int, input: Any, sigma: Any, output: Any, axes: Any, settings: Any
+    name: str, order: int, input: Any, sigma: Any, output: Any, axes: Any, **settings: Any
 ) -> list[Tensor]:
     """Return the derivative of an order along each axis in turn, of an image that is smoothed."""
     x = image(name, input, output)
@@ -365,8 +357,8 @@ def gaussian_laplace(
     **kwargs: Any,
 ) -> Tensor:
     """Return the Laplacian of an image that is smoothed by a Gaussian."""
-    settings = {"mode": mode, "cval": cval, **kwargs}
-    found = _of_gaussians("gaussian_laplace", 2, input, sigma, output, axes, settings)
+    name = "gaussian_laplace"
+    found = _of_gaussians(name, 2, input, sigma, output, axes, mode=mode, cval=cval, **kwargs)
     return sum(found[1:], found[0])
 
 
@@ -382,8 +374,8 @@ def gaussian_gradient_magnitude(
     **kwargs: Any,
 ) -> Tensor:
     """Return the length of a smoothed image's gradient, with the derivative 0 where it is 0."""
-    settings = {"mode": mode, "cval": cval, **kwargs}
-    found = _of_gaussians("gaussian_gradient_magnitude", 1, input, sigma, output, axes, settings)
+    name = "gaussian_gradient_magnitude"
+    found = _of_gaussians(name, 1, input, sigma, output, axes, mode=mode, cval=cval, **kwargs)
     squares = [ops.square(part) for part in found]
     total = sum(squares[1:], squares[0])
     zero = total == 0

@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.scipy.ndimage.arguments import TABLE, image, one_for_each, window_axes
-from chainrule.scipy.ndimage.linear_filters import around, extended
+from chainrule.scipy.ndimage.linear_filters import extended
 
 
 def _windows(
@@ -29,13 +29,8 @@ def _windows(
             f"{name}: expected a footprint along {len(axes)} axes with an element in it, got the "
             f"shape {list(footprint.shape)}"
         )
-    origins = one_for_each(name, "origin", origin, len(axes))
-    modes = one_for_each(name, "mode", mode, len(axes))
     lengths = [x.shape[axis] for axis in axes]
-    widths = [around(name, n, o) for n, o in zip(footprint.shape, origins, strict=True)]
-    x = extended(
-        name, x, dict(zip(axes, widths, strict=True)), dict(zip(axes, modes, strict=True)), cval
-    )
+    x = extended(name, x, axes, footprint.shape, mode, cval, origin)
     parts = []
     for starts in itertools.product(*map(range, footprint.shape)):
         if footprint[starts]:
