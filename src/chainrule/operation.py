@@ -118,7 +118,8 @@ def _in_place_form(function: Function, name: str) -> Callable[..., Tensor]:
         check_tensor(name, input)
         if "out" in kwargs:
             raise ArgumentTypeError(
-                f"{name}() got an unexpected keyword argument 'out': it writes to its first argument"
+                f"{name}() got an unexpected keyword argument 'out': it writes to its first "
+                "argument"
             )
         return in_place(input, name, lambda t: function(t, *args, **kwargs))
 
