@@ -67,3 +67,29 @@ def test_small_images_of_many_channels_are_copied_as_windows(
     for shape, kernel in (((4, 16, 8, 8), (32, 16, 3, 3)), ((1, 3, 32, 32), (8, 3, 3, 3))):
         results((shape, kernel, *window), "float32")
     assert chosen == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_infinities_and_nan_reach_what_their_element_reaches(
+    groups: int, stride: tuple[int, int], bad: float
+) -> None:
+    rng = np.random.default_rng(3)
+    window = (stride, ((0, 0), (0, 0)), (2, 1), groups)  # zeros around would meet it, too
+    x, w = rng.uniform(1, 2, (2, 8, 9, 21)), rng.uniform(1, 2, (8, 8 // groups, 2, 3))
+    y = rng.uniform(1, 2, convolution.convolve(np, x, w, window=window).shape)
+    maps = (
+        (x, lambda x: convolution.convolve(np, x, w, window=window)),
+        (y, lambda y: convolution.convolve_input(np, y, w, size=x.shape[2:], window=window)),
+        (x, lambda x: convolution.convolve_weight(np, x, y, size=w.shape[2:], window=window)),
+        (y, lambda y: convolution.convolve_weight(np, x, y, size=w.shape[2:], window=window)),
+    )
+    for array, function in maps:
+        for place in [(1, 3, 0, array.shape[3] - 1), (0, 5, array.shape[2] // 2, 3)]:
+            one, without, changed = np.zeros_like(array), array.copy(), array.copy()
+            one[place], without[place], changed[place] = 1, 0, bad
+            reached = function(one) != 0
+            found, wanted = function(changed), function(without)
+            np.testing.assert_array_equal(np.isfinite(found), ~reached)
+            np.testing.assert_allclose(found[~reached], wanted[~reached], rtol=1e-13)

@@ -24,6 +24,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from chainrule.interrupts import errstate
+from chainrule.kernels.convolution_by_taps import (
+    correlate_by_taps,
+    is_finite,
+    spread_by_taps,
+    weight_by_taps,
+)
+from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop
 from chainrule.kernels.grouped_convolution import MAX_PAIRS, Bands, correlate, correlate_weight
 
 Array = Any
@@ -56,8 +64,10 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
     pad_before = tuple([low for low, _ in padding])
     bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
     if bands is not None:
-        target, source = _overlap(x.shape[2:], pad_before, bands.padded)
-        return correlate(bands, x[source], w, target)
+        target, source = overlap(x.shape[2:], pad_before, bands.padded)
+        found = correlate(bands, x[source], w, target)
+        if is_finite(found):
+            return found
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
     if groups == 1 and 0 not in (x.size, w.size, *size):
@@ -65,9 +75,13 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         windows = _Windows(xp, x, pad_before, w.shape[2:], size, stride, dilation)
         _correlate_windows(xp, windows, w, out)
         return out
-    phases = _Phases(w.shape[2:], stride, dilation, size)
-    images = phases.split(xp, _pad_or_crop(xp, x, pad_before, phases.padded))
-    return _correlate(xp, images, phases.kernels(xp, w), None, size, None, groups)
+    if bands is None:
+        found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
+        if getattr(xp, "waits", False) or is_finite(found):
+            return found
+    shape = tuple([n + sum(pads) for n, pads in zip(x.shape[2:], padding, strict=True)])
+    padded = pad_or_crop(xp, x, pad_before, shape)
+    return correlate_by_taps(xp, padded, w, size, stride, dilation, groups)
 
 
 def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) -> Array:
@@ -76,27 +90,40 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     pad_before = tuple([low for low, _ in padding])
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
-    phases = _Phases(w.shape[2:], stride, dilation, y.shape[2:])
-    images = _correlate_input(xp, y, phases.kernels(xp, w), None, phases.rows, None, groups)
-    return _pad_or_crop(xp, phases.join(xp, images), tuple([-b for b in pad_before]), size)
+    images = _spread_phases(xp, y, w, stride, dilation, groups)
+    if not getattr(xp, "waits", False) and not is_finite(images):
+        shape = tuple([n + sum(pads) for n, pads in zip(size, padding, strict=True)])
+        images = spread_by_taps(xp, y, w, shape, stride, dilation, groups)
+    return pad_or_crop(xp, images, tuple([-b for b in pad_before]), size)
 
 
 def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window) -> Array:
     """Return the adjoint of `convolve` with respect to kernels of shape `size`, applied to `y`."""
+    found = _convolve_weight(xp, x, y, size, window)
+    if getattr(xp, "waits", False) or is_finite(found):
+        return found
+    stride, padding, dilation, groups = window
+    shape = tuple([n + sum(pads) for n, pads in zip(x.shape[2:], padding, strict=True)])
+    padded = pad_or_crop(xp, x, tuple([low for low, _ in padding]), shape)
+    return weight_by_taps(xp, padded, y, size, stride, dilation, groups)
+
+
+@errstate(all="ignore")  # of zeros times infinities: see `is_finite`
+def _convolve_weight(xp: Any, x: Array, y: Array, size: Sizes, window: Window) -> Array:
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
     channels = x.shape[1] // groups, y.shape[1]
     bands = _bands(xp, x, *channels, size, y.shape[2:], stride, dilation, groups)
     if bands is not None:
-        target, source = _overlap(x.shape[2:], pad_before, bands.padded)
+        target, source = overlap(x.shape[2:], pad_before, bands.padded)
         return correlate_weight(bands, x[source], y, target)
     if max(stride) == 1:
         return _correlate_weight(xp, x, y, pad_before, size, dilation, groups)
     if groups == 1 and 0 not in (x.size, y.size, *size):
         windows = _Windows(xp, x, pad_before, size, y.shape[2:], stride, dilation)
         return _sum_windows(xp, windows, y, size)
-    phases = _Phases(size, stride, dilation, y.shape[2:])
-    images = phases.split(xp, _pad_or_crop(xp, x, pad_before, phases.padded))
+    phases = Phases(size, stride, dilation, y.shape[2:])
+    images = phases.split(xp, pad_or_crop(xp, x, pad_before, phases.padded))
     w = _correlate_weight(xp, images, y, None, phases.kernel, None, groups)
     taps = tuple([slice(0, e, d) for e, d in zip(phases.extent, dilation, strict=True)])
     return phases.join(xp, w)[(..., *taps)].copy()
@@ -120,74 +147,36 @@ def _bands(
     outputs //= groups
     if groups == 1 or inputs * outputs > MAX_PAIRS or 0 in (x.size, outputs, *kernel, *size):
         return None
+    if getattr(xp, "waits", False):  # a device, on which `is_finite` would wait
+        return None
     dilation = dilation or (1,) * len(kernel)
     return Bands(xp, groups, (inputs, outputs), kernel, size, stride, dilation, x.dtype)
 
 
-class _Phases:
-    """A strided convolution as one of stride 1: each phase of the stride becomes a channel."""
-
-    def __init__(self, kernel: Sizes, stride: Sizes, dilation: Sizes, size: Sizes) -> None:
-        self.stride = stride
-        self.dilation = dilation
-        self.extent = tuple([d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)])
-        # If the kernel is shorter than the stride, some pixels are in no window.
-        self.used = tuple(map(min, stride, self.extent))
-        self.kernel = tuple([-(-e // s) for e, s in zip(self.extent, stride, strict=True)])
-        self.rows = tuple([n + k - 1 for n, k in zip(size, self.kernel, strict=True)])
-        self.padded = tuple([n * s for n, s in zip(self.rows, stride, strict=True)])
-
-    def split(self, xp: Any, x: Array) -> Array:
-        """Return (n, c, …) as (n, c × phases, …)."""
-        rank = len(self.stride)
-        rows = [n // s for n, s in zip(x.shape[2:], self.stride, strict=True)]
-        pairs = [n for pair in zip(rows, self.stride, strict=True) for n in pair]
-        x = x.reshape(*x.shape[:2], *pairs)[self._used_index()]
-        order = (0, 1, *range(3, 2 * rank + 2, 2), *range(2, 2 * rank + 2, 2))
-        return x.transpose(order).reshape(len(x), x.shape[1] * math.prod(self.used), *rows)
-
-    def join(self, xp: Any, x: Array) -> Array:
-        """Return (n, c × phases, …) as (n, c, …), with zeros at unused pixels."""
-        rank = len(self.stride)
-        n, rows = len(x), x.shape[2:]
-        channels = x.shape[1] // math.prod(self.used)
-        pairs = [n for pair in zip(rows, self.stride, strict=True) for n in pair]
-        out = xp.zeros((n, channels, *pairs), x.dtype)
-        order = (0, 1, *[i + j * rank + 2 for i in range(rank) for j in (1, 0)])
-        out[self._used_index()] = x.reshape(n, channels, *self.used, *rows).transpose(order)
-        full = [n * s for n, s in zip(rows, self.stride, strict=True)]
-        return out.reshape(n, channels, *full)
-
-    def kernels(self, xp: Any, w: Array) -> Array:
-        """Return the kernels, split into phases."""
-        padded = [k * s for k, s in zip(self.kernel, self.stride, strict=True)]
-        dilated = xp.zeros((*w.shape[:2], *padded), w.dtype)
-        taps = [slice(0, e, d) for e, d in zip(self.extent, self.dilation, strict=True)]
-        dilated[(..., *taps)] = w
-        return self.split(xp, dilated)
-
-    def _used_index(self) -> tuple[Any, ...]:
-        return (..., *[part for u in self.used for part in (slice(None), slice(0, u))])
+@errstate(all="ignore")  # of zeros times infinities: see `is_finite`
+def _correlate_phases(
+    xp: Any,
+    x: Array,
+    w: Array,
+    pad_before: Sizes,
+    size: Sizes,
+    stride: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Array:
+    phases = Phases(w.shape[2:], stride, dilation, size)
+    images = phases.split(xp, pad_or_crop(xp, x, pad_before, phases.padded))
+    return _correlate(xp, images, phases.kernels(xp, w), None, size, None, groups)
 
 
-def _pad_or_crop(xp: Any, x: Array, pad_before: Sizes, padded: Sizes) -> Array:
-    """Return images of shape `padded` that hold `x` from `pad_before` on, cropped to that shape."""
-    if padded == x.shape[2:] and not any(pad_before):
-        return x
-    out = xp.zeros((*x.shape[:2], *padded), x.dtype)
-    target, source = _overlap(x.shape[2:], pad_before, padded)
-    out[target] = x[source]
-    return out
-
-
-def _overlap(size: Sizes, pad_before: Sizes, padded: Sizes) -> tuple[Any, Any]:
-    """Return the target slices in the padded image, and the source slices in the image itself."""
-    target, source = [], []
-    for n, start, full in zip(size, pad_before, padded, strict=True):
-        low, high = max(start, 0), max(min(start + n, full), 0)
-        target.append(slice(low, max(low, high)))
-        source.append(slice(low - start, max(low, high) - start))
-    return (..., *target), (..., *source)
+@errstate(all="ignore")
+def _spread_phases(
+    xp: Any, y: Array, w: Array, stride: Sizes, dilation: Sizes, groups: int
+) -> Array:
+    """Return the adjoint of `_correlate_phases` with respect to padded images."""
+    phases = Phases(w.shape[2:], stride, dilation, y.shape[2:])
+    images = _correlate_input(xp, y, phases.kernels(xp, w), None, phases.rows, None, groups)
+    return phases.join(xp, images)
 
 
 # --- stride 1 -------------------------------------------------------------------------------------
@@ -295,7 +284,7 @@ class _Windows:
         batches = -(-n // max(_SCRATCH_ELEMENTS // (self.row * self.plane), 1))
         self.samples = -(-n // batches)
         before = pad_before or (0,) * len(self.size)
-        (_, *target), source = _overlap(x.shape[2:], before, shape)
+        (_, *target), source = overlap(x.shape[2:], before, shape)
         self.images = xp.moveaxis(x[source], 1, -1)
         padded = xp.zeros((self.samples, *shape, channels), x.dtype)
         self.interior = padded[(slice(None), *target)]
@@ -381,7 +370,7 @@ def _correlate(
         windows = _Windows(xp, x, pad_before, layout.kernel, size, None, dilation)
         _correlate_windows(xp, windows, w, out)
         return out
-    target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
+    target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
     x = x[source]
     images, shifted, copied = layout.images()
     interior, matrix = images[target], layout.kernel_matrix(w)
@@ -430,8 +419,10 @@ def _correlate_input(
     ones = (1,) * rank
     bands = _bands(xp, y, o // groups, groups * c, w.shape[2:], size, ones, dilation, groups)
     if bands is not None:
-        target, source = _overlap(y.shape[2:], start, bands.padded)
-        return correlate(bands, y[source], flipped, target)
+        target, source = overlap(y.shape[2:], start, bands.padded)
+        found = correlate(bands, y[source], flipped, target)
+        if is_finite(found):
+            return found
     return _correlate(xp, y, flipped, start, size, dilation, groups)
 
 
@@ -458,7 +449,7 @@ def _correlate_weight(
     if _copies_windows(x, layout, dilation):
         windows = _Windows(xp, x, pad_before, kernel, size, None, dilation)
         return _sum_windows(xp, windows, y, kernel)
-    target, source = _overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
+    target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
     x = x[source]
     images, shifted, copied = layout.images()
     interior = images[target]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.interrupts import errstate
+
 Array = Any
 Sizes = tuple[int, ...]
 
@@ -122,6 +124,7 @@ class Bands:
         return (samples, self.groups * self.outputs, *self.lines, self.tiles * self.tile)
 
 
+@errstate(all="ignore")  # of zeros times infinities: see `is_finite`
 def correlate(bands: Bands, x: Array, w: Array, target: Any) -> Array:
     """Return the outputs (n, o, …); the images `x` are at `target` in the padding."""
     xp, padded, matrices = bands.xp, bands.images(x, target), bands.matrices(w)

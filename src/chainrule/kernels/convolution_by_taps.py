@@ -1,0 +1,74 @@
+"""Strided convolution by one matrix product for each element of the kernel, and its adjoints.
+
+Faster ways multiply by zeros: of banded matrices, of kernels that are padded to whole strides, of
+margins. There an infinity or nan would reach pixels whose windows don't contain it. A result of
+theirs that isn't finite is computed anew by these.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from chainrule.interrupts import errstate
+
+Array = Any
+Sizes = tuple[int, ...]
+
+
+@errstate(all="ignore")
+def is_finite(x: Array) -> bool:
+    """Return whether all elements are finite; False, too, if only their sum overflows."""
+    wide = "float32" if x.dtype.char == "e" else None
+    return math.isfinite(abs(x.sum(dtype=wide)))
+
+
+def _taps(kernel: Sizes, size: Sizes, stride: Sizes, dilation: Sizes) -> Iterator[tuple[Any, Any]]:
+    """Yield the index of each element of a kernel, and that of the pixels that it multiplies."""
+    for tap in itertools.product(*map(range, kernel)):
+        starts = [t * d for t, d in zip(tap, dilation, strict=True)]
+        pixels = [
+            slice(start, start + (n - 1) * s + 1, s)
+            for start, n, s in zip(starts, size, stride, strict=True)
+        ]
+        yield (..., *tap), (..., *pixels)
+
+
+def correlate_by_taps(
+    xp: Any, x: Array, w: Array, size: Sizes, stride: Sizes, dilation: Sizes, groups: int
+) -> Array:
+    """Return the cross-correlation of padded images (n, c, …) with kernels (o, c / groups, …)."""
+    n, (o, c, *kernel) = len(x), w.shape
+    w = w.reshape(groups, o // groups, c, *kernel)
+    out = xp.zeros((n, groups, o // groups, math.prod(size)), x.dtype)
+    for tap, pixels in _taps(tuple(kernel), size, stride, dilation):
+        out += xp.matmul(w[tap], x[pixels].reshape(n, groups, c, -1))
+    return out.reshape(n, o, *size)
+
+
+def spread_by_taps(
+    xp: Any, y: Array, w: Array, shape: Sizes, stride: Sizes, dilation: Sizes, groups: int
+) -> Array:
+    """Return the adjoint of `correlate_by_taps` with respect to padded images of a shape."""
+    n, size, (o, c, *kernel) = len(y), y.shape[2:], w.shape
+    w = w.reshape(groups, o // groups, c, *kernel).swapaxes(1, 2)
+    y = y.reshape(n, groups, o // groups, -1)
+    out = xp.zeros((n, groups * c, *shape), y.dtype)
+    for tap, pixels in _taps(tuple(kernel), size, stride, dilation):
+        out[pixels] += xp.matmul(w[tap], y).reshape(n, groups * c, *size)
+    return out
+
+
+def weight_by_taps(
+    xp: Any, x: Array, y: Array, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int
+) -> Array:
+    """Return the adjoint of `correlate_by_taps` with respect to kernels of shape `kernel`."""
+    n, o, size = len(y), y.shape[1] // groups, y.shape[2:]
+    y = y.reshape(n, groups, o, -1)
+    out = xp.empty((groups, o, x.shape[1] // groups, *kernel), x.dtype)
+    for tap, pixels in _taps(kernel, size, stride, dilation):
+        images = x[pixels].reshape(n, groups, -1, y.shape[-1])
+        out[tap] = xp.matmul(y, images.swapaxes(-1, -2)).sum(0)
+    return out.reshape(groups * o, -1, *kernel)

@@ -1,0 +1,75 @@
+"""Strided convolution as one of stride 1, of an image for each phase of the stride."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+Array = Any
+Sizes = tuple[int, ...]
+
+
+class Phases:
+    """A strided convolution as one of stride 1: each phase of the stride becomes a channel."""
+
+    def __init__(self, kernel: Sizes, stride: Sizes, dilation: Sizes, size: Sizes) -> None:
+        self.stride = stride
+        self.dilation = dilation
+        self.extent = tuple([d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)])
+        # If the kernel is shorter than the stride, some pixels are in no window.
+        self.used = tuple(map(min, stride, self.extent))
+        self.kernel = tuple([-(-e // s) for e, s in zip(self.extent, stride, strict=True)])
+        self.rows = tuple([n + k - 1 for n, k in zip(size, self.kernel, strict=True)])
+        self.padded = tuple([n * s for n, s in zip(self.rows, stride, strict=True)])
+
+    def split(self, xp: Any, x: Array) -> Array:
+        """Return (n, c, …) as (n, c × phases, …)."""
+        rank = len(self.stride)
+        rows = [n // s for n, s in zip(x.shape[2:], self.stride, strict=True)]
+        pairs = [n for pair in zip(rows, self.stride, strict=True) for n in pair]
+        x = x.reshape(*x.shape[:2], *pairs)[self._used_index()]
+        order = (0, 1, *range(3, 2 * rank + 2, 2), *range(2, 2 * rank + 2, 2))
+        return x.transpose(order).reshape(len(x), x.shape[1] * math.prod(self.used), *rows)
+
+    def join(self, xp: Any, x: Array) -> Array:
+        """Return (n, c × phases, …) as (n, c, …), with zeros at unused pixels."""
+        rank = len(self.stride)
+        n, rows = len(x), x.shape[2:]
+        channels = x.shape[1] // math.prod(self.used)
+        pairs = [n for pair in zip(rows, self.stride, strict=True) for n in pair]
+        out = xp.zeros((n, channels, *pairs), x.dtype)
+        order = (0, 1, *[i + j * rank + 2 for i in range(rank) for j in (1, 0)])
+        out[self._used_index()] = x.reshape(n, channels, *self.used, *rows).transpose(order)
+        full = [n * s for n, s in zip(rows, self.stride, strict=True)]
+        return out.reshape(n, channels, *full)
+
+    def kernels(self, xp: Any, w: Array) -> Array:
+        """Return the kernels, split into phases."""
+        padded = [k * s for k, s in zip(self.kernel, self.stride, strict=True)]
+        dilated = xp.zeros((*w.shape[:2], *padded), w.dtype)
+        taps = [slice(0, e, d) for e, d in zip(self.extent, self.dilation, strict=True)]
+        dilated[(..., *taps)] = w
+        return self.split(xp, dilated)
+
+    def _used_index(self) -> tuple[Any, ...]:
+        return (..., *[part for u in self.used for part in (slice(None), slice(0, u))])
+
+
+def pad_or_crop(xp: Any, x: Array, pad_before: Sizes, padded: Sizes) -> Array:
+    """Return images of shape `padded` that hold `x` from `pad_before` on, cropped to that shape."""
+    if padded == x.shape[2:] and not any(pad_before):
+        return x
+    out = xp.zeros((*x.shape[:2], *padded), x.dtype)
+    target, source = overlap(x.shape[2:], pad_before, padded)
+    out[target] = x[source]
+    return out
+
+
+def overlap(size: Sizes, pad_before: Sizes, padded: Sizes) -> tuple[Any, Any]:
+    """Return the target slices in the padded image, and the source slices in the image itself."""
+    target, source = [], []
+    for n, start, full in zip(size, pad_before, padded, strict=True):
+        low, high = max(start, 0), max(min(start + n, full), 0)
+        target.append(slice(low, max(low, high)))
+        source.append(slice(low - start, max(low, high) - start))
+    return (..., *target), (..., *source)
