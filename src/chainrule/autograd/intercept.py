@@ -102,7 +102,26 @@ class _InterceptedSlot:
         self.slot.__delete__(tensor if interceptor is None else interceptor.proxy(tensor))
 
 
+class _InterceptedArray(_InterceptedSlot):
+    """The slot of the array, which says itself whether the interceptor is asked."""
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        if tensor is None:
+            return self
+        interceptor = _current()
+        if interceptor is None:
+            return _read_array(tensor)
+        array = _read_array(tensor)
+        return (
+            array if array.__class__ is interceptor.own else _read_array(interceptor.proxy(tensor))
+        )
+
+
 _INTERCEPTED_SLOTS = {name: _InterceptedSlot(name) for name in SLOTS}
+_INTERCEPTED_SLOTS["_array"] = _InterceptedArray("_array")
+
+on_redirection: list[Callable[[bool], None]] = []
+"""Functions that are told whether slots are redirected from now on, in any thread."""
 
 # --- interception ---------------------------------------------------------------------------------
 
@@ -151,6 +170,8 @@ def _install_slots() -> None:
         for name, slot in wanted.items():
             if vars(Tensor)[name] is not slot:
                 setattr(Tensor, name, slot)
+        for tell in on_redirection:
+            tell(bool(_runs))
 
 
 def _drop_other_threads() -> None:

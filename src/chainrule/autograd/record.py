@@ -162,7 +162,7 @@ def apply(
     """
     interceptor = _interceptor()
     if interceptor is not None and interceptor.own is not None:
-        found = interceptor.own.namespace.apply(interceptor, primitive, operands, None, settings)
+        found = interceptor.own.namespace.apply(interceptor, primitive, operands, settings)
         if found is not NotImplemented:
             return found
     carried = None

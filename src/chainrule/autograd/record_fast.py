@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.error_messages import fail
-from chainrule.autograd.intercept import INTERCEPTOR
+from chainrule.autograd.intercept import INTERCEPTOR, on_redirection
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, prepare_looking
 from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
@@ -42,7 +42,14 @@ Array = Any
 _new = object.__new__
 _mode, _interceptor = MODES.get, INTERCEPTOR.get
 _frame = sys._getframe
+_Plain: Any = Tensor  # the class whose slots the recorders read; none while slots are redirected
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
+
+
+def _set_plain_class(are_redirected: bool) -> None:
+    """While slots are redirected, let recorders ask for the interceptor before they read any."""
+    global _Plain
+    _Plain = None if are_redirected else Tensor
 
 
 def _set_recorder(primitive: Primitive) -> None:
@@ -92,7 +99,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
     def function(*operands: Any, **settings: Any) -> Any:
         arrays = []
         for t in operands:
-            if t.__class__ is not Tensor or t._node is not None or t._view is not None:
+            if t.__class__ is not _Plain or t._node is not None or t._view is not None:
                 return apply(primitive, operands, settings, kernel)
             x = t._array
             if x.__class__ is not ndarray:
@@ -124,7 +131,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
     only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
 
     def function(a: Any, **settings: Any) -> Any:
-        if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
+        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
             return apply(primitive, (a,), settings)
         x = a._array
         try:
@@ -186,7 +193,7 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
     seen: list[Any] = [None]
 
     def function(a: Any, *, axis: Any, keepdims: bool) -> Any:
-        if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
+        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
             return apply(primitive, (a,), {"axis": axis, "keepdims": keepdims})
         x = a._array
         try:
@@ -237,7 +244,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, *, axes: tuple[int, ...]) -> Any:
         settings = {"axes": axes}
-        if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
+        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
             return apply(primitive, (a,), settings)
         x = a._array
         try:
@@ -281,13 +288,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     last: list[Any] = [(None, None, None)]  # a number, a dtype, and the number as such an array
 
     def function(a: Any, b: Any) -> Any:
-        if b.__class__ is Tensor and a.__class__ is Tensor:
+        if b.__class__ is _Plain and a.__class__ is _Plain:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
         elif (
             b.__class__ in _NUMBERS
-            and a.__class__ is Tensor
+            and a.__class__ is _Plain
             and ((dtype := a._array.dtype) is last[0][1] or dtype.kind == "f")
         ):
             x = a._array
@@ -298,7 +305,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             b = None
         elif (
             a.__class__ in _NUMBERS
-            and b.__class__ is Tensor
+            and b.__class__ is _Plain
             and ((dtype := b._array.dtype) is last[0][1] or dtype.kind == "f")
         ):
             y = b._array
@@ -308,31 +315,21 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 last[0] = (a, dtype, x)
             a = None
         else:
-            carried = carried_class((a, b))
-            if carried is not None:
-                one: Any = a if isinstance(a, Tensor) else b
-                is_known = one._array.__class__ is ndarray
-                if not is_known and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
-                    unwatched = unwatched_by(namespace(one._array))
-                    if unwatched is not None:
-                        return unwatched(function, a, b)
-                result = function(plain(a), plain(b))
-                return result if result is NotImplemented else as_carried(result, carried)
-            x, y = as_operands(a, b)
-            if x is NotImplemented:
-                check_operands(primitive.name, a, b)
-                return x
-            return function(x, y)
+            pair = None
+            if _Plain is not Tensor:
+                interceptor = _interceptor()
+                if interceptor is not None and interceptor.own is not None:
+                    found = interceptor.own.namespace.apply(interceptor, primitive, (a, b), None)
+                    if found is not NotImplemented:
+                        return found
+                pair = _pair_of(a, b)
+            if pair is None:
+                return _of_others(primitive, a, b)
+            a, b, x, y = pair
         try:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)
             else:
-                interceptor = _interceptor()
-                if interceptor is not None and interceptor.own is not None:
-                    of_trace = interceptor.own.namespace.apply
-                    found = of_trace(interceptor, primitive, (a, b), (x, y), None)
-                    if found is not NotImplemented:
-                        return found
                 xp = namespace_among((x, y))
                 if a is None:
                     x = xp.number(x, y)
@@ -384,6 +381,41 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
+def _pair_of(a: Any, b: Any) -> tuple[Any, Any, Array, Array] | None:
+    """Return operands and their arrays; None in the place of a number, whose array is of the other.
+
+    None if they are neither tensors nor such numbers.
+    """
+    if a.__class__ is Tensor is b.__class__:
+        x, y = a._array, b._array
+        return (a, b, x, y) if x.dtype is y.dtype else (a, b, *promote(x, y))
+    if a.__class__ is Tensor and b.__class__ in _NUMBERS and a._array.dtype.kind == "f":
+        return a, None, a._array, np_array(b, a._array.dtype)
+    if b.__class__ is Tensor and a.__class__ in _NUMBERS and b._array.dtype.kind == "f":
+        return None, b, np_array(a, b._array.dtype), b._array
+    return None
+
+
+def _of_others(primitive: Primitive, a: Any, b: Any) -> Any:
+    """Return the result of a binary primitive for operands that have to be converted."""
+    function = primitive.apply
+    carried = carried_class((a, b))
+    if carried is not None:
+        one: Any = a if isinstance(a, Tensor) else b
+        is_known = one._array.__class__ is ndarray
+        if not is_known and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
+            unwatched = unwatched_by(namespace(one._array))
+            if unwatched is not None:
+                return unwatched(function, a, b)
+        result = function(plain(a), plain(b))
+        return result if result is NotImplemented else as_carried(result, carried)
+    x, y = as_operands(a, b)
+    if x is NotImplemented:
+        check_operands(primitive.name, a, b)
+        return x
+    return function(x, y)
+
+
 def _transfer(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a copy to another device, whose result is of another namespace."""
 
@@ -421,4 +453,5 @@ _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
 }
 
 for_each_primitive(_set_recorder)
+on_redirection.append(_set_plain_class)
 prepare_looking.append(show_all_operations)

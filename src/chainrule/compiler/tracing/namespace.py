@@ -201,7 +201,7 @@ class SymbolNamespace(NamespaceDefaults):
     def plus(self, x: Any, y: Any) -> Any:
         if y.__class__ is not Symbol:
             return x + y
-        return unreported(repeated_calls.run_forward, elementwise.add, None, (x, y), None)
+        return unreported(repeated_calls.run_single, elementwise.add, (x, y), None)[0]
 
     def number(self, x: Any, like: Any) -> Any:
         return repeated_calls.number(x) if like.__class__ is Symbol else x
@@ -348,11 +348,15 @@ class SymbolNamespace(NamespaceDefaults):
 
     def get_item(self, x: Symbol, key: Any) -> Symbol:
         key = plain_key(key)
-        if is_basic(key):
+        if not is_basic(key):
+            return self.index(x, key)
+
+        def make() -> Symbol:
             put = functools.partial(_put_at, key)
             found = _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
             return _scalar(found) if not found.ndim and not _has_ellipsis(key) else found
-        return self.index(x, key)
+
+        return repeated_calls.run_indexing(x, key, make)
 
     def index(self, x: Any, key: Any) -> Symbol:
         key = without_masks(plain_key(key))

@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.location import user_frame
@@ -22,8 +24,10 @@ from chainrule.autograd.record import types_of_inputs
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
+from chainrule.backend import promote
 from chainrule.compiler.tracing import repeated_calls, rolled_walk
 from chainrule.compiler.tracing.execution import reported, unreported
+from chainrule.compiler.tracing.size_reads import READS
 from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.primitives.primitive import Primitive
 
@@ -40,51 +44,51 @@ _set_array, _set_node, _set_view, _set_grad = [
 
 
 def record(
-    trace: Trace,
-    primitive: Primitive,
-    operands: Sequence[Any],
-    given: Sequence[Any] | None,
-    settings: dict[str, Any] | None,
+    trace: Trace, primitive: Primitive, operands: Sequence[Any], settings: dict[str, Any] | None
 ) -> Any:
     """Return the result of a primitive; NotImplemented if the general recorder must compute it.
 
-    `given` are the arrays of the operands, if they are not to be taken as they are. An operand of
-    which the array is a number is None.
+    Operands of a binary primitive without settings may be numbers.
     """
     modes = _mode()
     if primitive.multiple or (modes is not None and modes.special):
         return NotImplemented
-    grad = primitive.differentiable and (modes is None or modes.grad)
-    several, tracked = len(operands) > 1, False
     tensors: list[Any] = []
     arrays: list[Any] = []  # of the operands
-    taken: list[Any] = []  # those to compute with
+    tracked = False
     for t in operands:
-        if t is None and given is not None:
-            x: Any = repeated_calls.number(given[len(arrays)])
-            taken.append(x)
-            several = False  # a number takes the other's type
-        elif t.__class__ is not Tensor:
-            return NotImplemented
-        else:
+        if t.__class__ is Tensor:
             x = _read_array(t)
             if x.__class__ is not Symbol:
                 t = trace.proxy(t)
                 x = _read_array(t)
-            taken.append(x if given is None else given[len(arrays)])
+                if x.__class__ is not Symbol:
+                    return NotImplemented
             tracked = tracked or _read_node(t) is not None or _read_view(t) is not None
-        if x.__class__ is not Symbol:
+            tensors.append(t)
+        elif settings is None and (t.__class__ is float or t.__class__ is int):
+            tensors.append(None)
+            x = t
+        else:
             return NotImplemented
-        tensors.append(t)
         arrays.append(x)
+    taken = arrays  # those to compute with
+    several = len(arrays) > 1
+    if settings is None and several:
+        x, y = arrays
+        if x.__class__ is not Symbol or y.__class__ is not Symbol:
+            several = False  # a number takes the other's type
+            taken = arrays = _with_number(x, y)
+            if not arrays:
+                return NotImplemented
+        elif x.dtype is not y.dtype:
+            taken = [*promote(x, y)]
     lines = trace.lines
     before = lines.frame
     frame = lines.frame = before or user_frame(sys._getframe(2))
     try:
-        out = repeated_calls.run_forward(primitive, None, taken, settings)
+        out, call = repeated_calls.run_single(primitive, taken, settings)
     except Exception as error:
-        if given is not None:
-            raise  # to the recorder of two operands
         fail(error, primitive, tuple(taken))
     finally:
         lines.frame = before
@@ -94,7 +98,9 @@ def record(
     _set_view(result, view_of(tensors[0], primitive, settings or {}) if primitive.view else None)
     _set_node(result, None)
     trace.made.append(weakref.ref(result))
-    if not (grad and tracked) or out.dtype.kind not in "fc":
+    if not tracked or out.dtype.kind not in "fc":
+        return result
+    if not (primitive.differentiable and (modes is None or modes.grad)):
         return result
     edges = tuple(
         [
@@ -105,17 +111,35 @@ def record(
     needs = tuple([edge is not None for edge in edges])
     if True not in needs:
         return result
+    found = None if call is None or taken is not arrays else call.nodes.get(needs)
+    if found is None:
+        plan = primitive.plan(needs)
+        pick = plan.pick
+        meta = types_of_inputs(primitive, edges, tuple(arrays), out) if several else None
+        if call is not None and taken is arrays and READS.get() is None:
+            call.nodes[needs] = plan, pick, meta
+    else:
+        plan, pick, meta = found
     node: PrimitiveNode = _new(PrimitiveNode)
-    node.plan = plan = primitive.plan(needs)
+    node.plan = plan
     node.edges = edges
-    node.saved = plan.pick(out, *taken)
+    node.saved = pick(out, *taken)
     node.settings = settings
-    node.input_meta = types_of_inputs(primitive, edges, tuple(arrays), out) if several else None
+    node.input_meta = meta
     node.hooks = None
     node.seq = next_seq()
     node.code, node.instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     _set_node(result, node)
     return result
+
+
+def _with_number(x: Any, y: Any) -> list[Symbol]:
+    """Return a symbol and a number as symbols; [] if the number isn't of the symbol's dtype."""
+    like = x if x.__class__ is Symbol else y
+    if like.__class__ is not Symbol or like.dtype.kind != "f":
+        return []
+    number = repeated_calls.number(np.array(y if like is x else x, like.dtype))
+    return [x, number] if like is x else [number, y]
 
 
 _record: Any = record

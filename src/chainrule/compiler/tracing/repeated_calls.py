@@ -107,12 +107,58 @@ class _SymbolTemplate:
         return found
 
 
-class RecordedCall(NamedTuple):
+class RecordedCall:
     """What a function recorded when it ran, and what it returned."""
 
-    numbers: dict[Value, int]  # of the values of the inputs, then of the results of the ops
-    templates: list[_OpTemplate]
-    results: list[_SymbolTemplate | None]
+    __slots__ = ("nodes", "numbers", "results", "single", "templates")
+
+    def __init__(
+        self,
+        numbers: dict[Value, int],  # of the values of the inputs, then of the results of the ops
+        templates: list[_OpTemplate],
+        results: list[_SymbolTemplate | None],
+    ) -> None:
+        self.numbers, self.templates, self.results = numbers, templates, results
+        self.nodes: dict[Any, Any] = {}  # what the recorder knows of the nodes of such calls
+        self.single: _SingleTemplate | None = None
+        if len(templates) == len(results) == 1 and results[0] is not None:
+            self.single = _single(templates[0], results[0], numbers)
+
+
+class _SingleTemplate(NamedTuple):
+    """The parts of a call of one op on values of the call, of which the new result is returned."""
+
+    operands: Callable[[list[Value]], tuple[Value, ...]]
+    function: str
+    kwargs: dict[str, Any]
+    structure: list[Any]
+    shape: tuple[int, ...]
+    dtype: Any
+    kind: object
+    flags: tuple[Any, ...]
+    finish: Any
+
+
+def _single(
+    op: _OpTemplate, result: _SymbolTemplate, numbers: dict[Value, int]
+) -> _SingleTemplate | None:
+    if op.operands is None or len(op.types) != 1 or result.base is not None:
+        return None
+    if result.number is None or result.input is not None or op.op.outs[0] is not result.value:
+        return None
+    (shape, dtype), op_parts = op.types[0], (op.operands, op.function, op.kwargs, op.structure)
+    return _SingleTemplate(*op_parts, shape, dtype, result.kind, result.flags, result.finish)
+
+
+class _Place(NamedTuple):
+    """The view at a place of an array, as its first index of the kind gave it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    layout: tuple[int, ...] | None
+    kind: object
+    is_scalar: bool
+    is_view: bool
 
 
 class _UnlikeError(Exception):
@@ -137,36 +183,157 @@ def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -
 
 def run_forward(
     primitive: Any,
-    forward: Callable[..., Any] | None,
+    forward: Callable[..., Any],
     arrays: Sequence[Any],
     settings: dict[str, Any] | None,
 ) -> Any:
-    """Return the result of a primitive as a symbol, by its forward function.
+    """Return the result of a primitive as symbols, by its forward function."""
+    if not primitive.multiple:
+        return run_single(primitive, arrays, settings, forward)[0]
+    trace, inputs = _trace(), list[Symbol]()
+    run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
+    key = _forward_key(trace, primitive, arrays, settings, inputs)
+    return _run(trace, key, inputs, run) if key else run()
 
-    If that is None, it is made where it is needed.
+
+def run_single(
+    primitive: Any,
+    arrays: Sequence[Any],
+    settings: dict[str, Any] | None,
+    forward: Callable[..., Any] | None = None,
+) -> tuple[Any, RecordedCall | None]:
+    """Return the symbol that a primitive returns, and what is known of such calls if it is known.
+
+    The forward function is looked up if it isn't given.
     """
-    trace = _trace()
+    if primitive.view and primitive.part == "read":  # at another place each time: see there
+        assert settings is not None
+        return Symbol.namespace.get_item(arrays[0], settings["key"]), None
+    trace, inputs = _trace(), list[Symbol]()
+    key = _forward_key(trace, primitive, arrays, settings, inputs)
+    if key:
+        values = _with_values(key, inputs)
+        known: RecordedCall | None = trace.calls.get(tuple(key))
+        if known is not None:
+            one = known.single
+            if one is None:
+                return _repeat(trace, known, inputs, values)[0], known
+            return _repeat_single(trace, one, values), known
     if forward is None:
-        forward = partial(_forward, primitive)
-    inputs: list[Symbol] = []
+        forward = forward_of(primitive, Symbol.namespace)
+    run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
+    return (_record(trace, key, inputs, values, run, one=True)[0] if key else run()), None
+
+
+def _forward_key(
+    trace: Trace,
+    primitive: Any,
+    arrays: Sequence[Any],
+    settings: dict[str, Any] | None,
+    inputs: list[Symbol],
+) -> list[Any]:
+    """Return what the forward function of a primitive sees, the symbols apart; [] if not known."""
     key: list[Any] = [primitive]
     try:
         for x in arrays:
-            key.append(_key(trace, x, inputs, True))
+            if x.__class__ is Symbol and x.dtype.kind != "b":
+                inputs.append(x)
+                key.append(x.kind or kind_of(trace, x))
+            else:
+                key.append(_key(trace, x, inputs, True))
         if settings:
             key.append(_key(trace, settings, inputs, True))
     except _UnlikeError:
         key.clear()
-    run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
-    if not key:
-        return run()
-    if primitive.multiple:
-        return _run(trace, key, inputs, run)
-    return _run(trace, key, inputs, run, one=True)[0]
+    return key
 
 
-def _forward(primitive: Any, *arrays: Any, **settings: Any) -> Any:
-    return forward_of(primitive, Symbol.namespace)(*arrays, **settings)
+def _repeat_single(trace: Trace, template: _SingleTemplate, values: list[Value]) -> Symbol:
+    """Record the op of a call for other values, and return its result."""
+    operands, function, kwargs, structure, shape, dtype, kind, flags, finish = template
+    out: Value = _new(Value)
+    out.shape, out.dtype, out.hint = shape, dtype, ""
+    op: Op = _new(Op)  # whose `__init__` takes longer than the rest
+    op.function, op.kwargs, op.outs, op.regions, op.structure = (
+        function,
+        kwargs,
+        (out,),
+        (),
+        structure,
+    )
+    op.args = op.operands = operands(values)
+    trace.append([op])
+    found: Symbol = _new(Symbol)
+    found._value, found.dtype, found.kind, found._origin = out, dtype, kind, trace.origin
+    found._base, found.writes, found.finish = None, 0, finish
+    found.layout, found.is_scalar, found.maybe_view, found.read_only = flags
+    return found
+
+
+def run_indexing(x: Symbol, key: Any, function: Callable[[], Symbol]) -> Symbol:
+    """Return a view of a symbol at a basic index, by a function whose result depends on the place.
+
+    At other places of the same kind, it is recorded again with the present index.
+    """
+    trace, kind = _trace(), _kind_of_place(x._value.shape, key)
+    if kind is None or READS.get() is not None:
+        return function()
+    seen = x.kind or kind_of(trace, x), kind
+    known: _Place | None = trace.calls.get(seen)
+    if known is None:
+        found = function()
+        result_kind = kind_of(trace, found)
+        shape, is_view = found._value.shape, found._base is not None
+        parts = shape, found.dtype, found.layout, result_kind, found.is_scalar, is_view
+        trace.calls[seen] = _Place(*parts)
+        return found
+    base = x._value if x._base is None else x.value
+    out: Value = _new(Value)
+    out.shape, out.dtype, out.hint = known.shape, known.dtype, ""
+    trace.append([Op("getitem", (base, key), {}, (out,))])
+    result: Symbol = _new(Symbol)
+    result._value, result.dtype, result._origin = out, known.dtype, trace.origin
+    result.kind, result.layout, result.is_scalar = known.kind, known.layout, known.is_scalar
+    result._base, result.writes, result.finish = None, 0, None
+    result.maybe_view = result.read_only = False
+    if known.is_view:
+        result.become_view(x, partial(_value_at, key), partial(_value_with, key))
+    return result
+
+
+def _value_at(key: Any, base: Value) -> Value:
+    (out,), _ = _trace().call("getitem", (base, key), {})
+    return out
+
+
+def _value_with(key: Any, base: Value, view: Value) -> Value:
+    (out,), _ = _trace().call("assign_at", (base, view, key), {})
+    return out
+
+
+def _kind_of_place(shape: tuple[int, ...], key: Any) -> Any:
+    """Return what decides the type of `x[key]` if that is an index within bounds, else None."""
+    parts = key if key.__class__ is tuple else (key,)
+    found: list[Any] = []
+    if parts and parts[-1] is Ellipsis:
+        found.append(Ellipsis)
+        parts = parts[:-1]
+    if len(parts) > len(shape):
+        return None
+    for part, n in zip(parts, shape, strict=False):
+        if part.__class__ is int and -n <= part < n:
+            found.append(int)
+        elif part.__class__ is slice and part.step is None:
+            first, end = part.start, part.stop
+            if first is None is end:
+                found.append(slice)
+            elif first.__class__ is int is end.__class__ and 0 <= first <= end <= n:
+                found.append(end - first)
+            else:
+                return None
+        else:
+            return None
+    return tuple(found)
 
 
 def number(array: Any) -> Symbol:
@@ -196,21 +363,35 @@ def _run(
     key: list[Any],
     inputs: list[Symbol],
     function: Callable[[], Any],
-    one: bool = False,
 ) -> tuple[Any, ...]:
-    """Return the results of a function of symbols, whose ops are known for equal keys.
+    """Return the results of a function of symbols, whose ops are known for equal keys."""
+    values = _with_values(key, inputs)
+    known = trace.calls.get(tuple(key))
+    if known is not None:
+        return _repeat(trace, known, inputs, values)
+    return _record(trace, key, inputs, values, function)
 
-    The function returns several, or `one` result.
-    """
+
+def _with_values(key: list[Any], inputs: list[Symbol]) -> list[Value]:
+    """Return the values of symbols, and add to the key which of these are the same."""
     values = [x._value if x._base is None else x.value for x in inputs]
     count = len(values)
     if count == 2:
         key.append(values[0] is values[1])  # x * x differs from x * y
     elif count > 2:
         key += map(values.index, values)
-    known = trace.calls.get(tuple(key))
-    if known is not None:
-        return _repeat(trace, known, inputs, values)
+    return values
+
+
+def _record(
+    trace: Trace,
+    key: list[Any],
+    inputs: list[Symbol],
+    values: list[Value],
+    function: Callable[[], Any],
+    one: bool = False,
+) -> tuple[Any, ...]:
+    """Return the results of a function, several or `one`, and keep what it records for its key."""
     begin = len(trace.ops)
     results = (function(),) if one else tuple(function())
     ops = trace.ops[begin:]
@@ -279,7 +460,7 @@ def _repeat(
     trace: Trace, call: RecordedCall, inputs: list[Symbol], values: list[Value]
 ) -> tuple[Any, ...]:
     """Record the ops of a call for other inputs, and return its results for these."""
-    numbers, templates, results = call
+    numbers, templates, results = call.numbers, call.templates, call.results
     if templates:
         trace.append([template.again(numbers, values) for template in templates])
     origin = trace.origin
