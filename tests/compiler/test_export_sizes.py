@@ -520,7 +520,7 @@ def test_random_programs_at_random_sizes(seed: int, tmp_path: Any) -> None:
             wanted = chained(cr.from_numpy(x)).numpy()
             assert np.shape(got) == wanted.shape
             scale = float(np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted)))
-            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3 * scale)
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * scale)
 
 
 def test_texts_that_differ_in_more_than_numbers_have_no_formula() -> None:
@@ -528,3 +528,29 @@ def test_texts_that_differ_in_more_than_numbers_have_no_formula() -> None:
     assert Template(["x[:3] / 6", "x[:5] / 10", "x[:8] / 16"], formulas).text() == "x[:n] / (2 * n)"
     with pytest.raises(Mismatch):
         Template(["x.sum(3)", "x.prod(5)", "x.sum(8)"], formulas)
+
+
+@pytest.mark.parametrize("factor", [1 / 12, 2 / 3, 0.1, 70.0, 0.12345678912345])
+def test_constants_of_formulas_have_all_their_digits(factor: float) -> None:
+    points = [{"n": n} for n in (14, 19, 23, 31, 42)]
+    forms: list[Callable[[int], float]] = [
+        *(lambda n: factor / n, lambda n: factor * n, lambda n: factor / n**0.5),
+        *(lambda n: factor / (5 * n - 2), lambda n: factor * n + 0.75),
+    ]
+    for kind, rounding in ((np.float64, 1e-15), (np.float32, 2e-7), (np.float16, 1e-3)):
+        for form in forms[: 5 if kind is not np.float16 else 3]:
+            values = [float(str(kind(form(point["n"])))) for point in points]
+            formula = Formulas(points).find(values)
+            assert abs(eval(formula, {"n": 977}) / form(977) - 1) < rounding
+
+
+def test_gradients_at_other_sizes_are_exact_in_double_precision(tmp_path: Any) -> None:
+    weights = np.random.default_rng(0).uniform(size=(4, 3))
+
+    def gradients(x: Any) -> Any:
+        return cr.grad(lambda x: ((x @ cr.from_numpy(weights)) ** 2).mean())(x), x.var()
+
+    module = exported(gradients, tmp_path, cr.from_numpy(np.ones((2, 4))))
+    x = np.random.default_rng(1).uniform(size=(5, 4))
+    for found, wanted in zip(module(x), gradients(cr.from_numpy(x)), strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-14)

@@ -11,6 +11,7 @@ import chainrule as cr
 import chainrule.numpy as xp
 
 GRID = np.array([1.0, 2.0, 3.0])
+MASK = GRID[:2] > 1.5
 SETTINGS: dict[str, Any] = {"steps": [1.0, 2.0], "factor": 1.0}
 
 
@@ -32,9 +33,17 @@ def by_mask(y: Any) -> Any:
     return y[np.asarray(xp.sin(GRID[:2]) > 0.5)].sum()
 
 
+def by_tensor(y: Any) -> Any:
+    return y.sum() if (cr.tensor(GRID) * 1.0)[0] > 0.5 else (y * 2).sum()
+
+
+def by_mask_of_shared_memory(y: Any) -> Any:
+    return (y * GRID[1:])[cr.from_numpy(MASK)].sum()
+
+
 def test_branches_by_constants_follow_them() -> None:
     y = np.array([1.0, 2.0])
-    for f in (by_grid, by_list, by_number, by_mask):
+    for f in (by_grid, by_list, by_number, by_mask, by_tensor, by_mask_of_shared_memory):
         compiled = cr.compile(cr.value_and_grad(f), backend="numpy")
         for grid, steps, factor in (
             ([1.0, 2.0, 3.0], [1.0, 2.0], 1.0),
@@ -42,6 +51,7 @@ def test_branches_by_constants_follow_them() -> None:
             ([0.2, 1.0, 3.0], [4.0], 2.0),
         ):
             GRID[:] = grid
+            MASK[:] = GRID[:2] > 0.5
             SETTINGS.update(steps=steps, factor=factor)
             for found, wanted in zip(compiled(y), cr.value_and_grad(f)(y), strict=True):
                 np.testing.assert_array_equal(found, wanted, err_msg=f.__name__)
@@ -54,6 +64,7 @@ def test_arguments_parameters_and_random_numbers_are_not_known() -> None:
         lambda y: y.sum() if (weight * 2).sum() > 0 else y,
         lambda y: y.sum() if (xp.zeros(2) + y)[0] > 0 else y,
         lambda y: y.sum() if cr.rand(2).sum() > 0 else y,
+        lambda y: y.sum() if cr.poisson(cr.full((2,), 3.0)).sum() > 5 else y,
     ):
         with pytest.raises(cr.CompileError, match="a value was asked for"):
             cr.compile(f, backend="numpy")(np.array([1.0, 2.0]))

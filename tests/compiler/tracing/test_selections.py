@@ -96,6 +96,13 @@ def other_result(x: Any) -> Any:
     return y.sum()
 
 
+def other_factor(x: Any) -> Any:
+    q, r = cr.linalg.qr(x[:2])
+    y = x[:2] * 1.0
+    y[q > 0] = x[:2][r > 0]
+    return y.sum()
+
+
 def other_zero(x: Any) -> Any:
     y = x * 1.0
     y[x / np.zeros(2) > 1] = x[x / -np.zeros(2) > 1]
@@ -124,6 +131,7 @@ REFUSED = {
     "changed mask": changed_mask,
     "written mask": written_mask,
     "other result of one operation": other_result,
+    "other factor of a matrix": other_factor,
     "zero of another sign": other_zero,
     "rows by elements": rows_by_elements,
     "sum in another dtype": lambda x: x[x > 0].sum(dtype=np.float32),
@@ -141,3 +149,9 @@ def test_what_needs_the_number_of_elements_is_refused() -> None:
             cr.vmap(f)(cr.tensor(BATCH))
     with pytest.raises(TypeError, match=r"log\(\).*elementwise functions.*where\(mask"):
         cr.compile(lambda x: cr.log(x[x > 0]).sum())(cr.tensor(BATCH[0]))
+
+
+def test_two_draws_are_two_masks() -> None:
+    f = cr.compile(lambda x: (x[cr.rand(2) > 0.5] * x[cr.rand(2) > 0.5]).sum(), backend="numpy")
+    with pytest.raises(cr.CompileError, match="has a shape that depends on values"):
+        f(cr.ones(2))

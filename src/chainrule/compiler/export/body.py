@@ -16,7 +16,7 @@ from chainrule.backend import ndarray
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.expression import literal
 from chainrule.compiler.codegen.numpy_source import RESERVED_NAMES, Source
-from chainrule.compiler.export import entry_checks
+from chainrule.compiler.export import entry_checks, kernel_source
 from chainrule.compiler.export.results import ResultSource
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Value, every_op
@@ -116,8 +116,9 @@ class Body:
             )
 
     def _check_numpy_only(self) -> None:
-        ops = every_op(self.source.program.ops)
-        missing = {op.function for op in ops if op.function.startswith(("kernels.", "scipy."))}
+        ops = list(every_op(self.source.program.ops))
+        missing = kernel_source.missing(ops)
+        missing |= {op.function for op in ops if op.function.startswith("scipy.")}
         missing |= {type(value).__name__ for value in self.source.objects.values()}
         if missing:
             raise CompileError(
@@ -135,6 +136,12 @@ class Body:
         used |= {write.target for write in self.program.writes}
         given = {self.inputs[key] for key in self.numbers if key in self.inputs}
         return {names[v]: a for v, a in arrays.items() if v not in given and v in used}
+
+    @property
+    def kernels(self) -> set[str]:
+        """The names of the kernels that the statements call."""
+        functions = [op.function for op in every_op(self.source.program.ops)]
+        return {f.removeprefix("kernels.") for f in functions if f.startswith("kernels.")}
 
     @property
     def names_in_use(self) -> set[str]:

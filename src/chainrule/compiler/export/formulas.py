@@ -70,9 +70,12 @@ class Template:
         if len({tuple(parts[::2]) for parts in split}) > 1:
             raise Mismatch
         self.parts: list[str] = []
+        self._tolerances: dict[int, float] = {}  # of the numbers with formulas, by position
         for position, column in enumerate(zip(*split, strict=True)):
             if position % 2 and len(set(column)) > 1:
-                self.parts.append(formulas.find([_number(text) for text in column]))
+                numbers = [_number(text) for text in column]
+                self.parts.append(formulas.find(numbers))
+                self._tolerances[position] = _tolerance(numbers)
             else:
                 self.parts.append(column[0])
 
@@ -84,42 +87,48 @@ class Template:
         """Whether the formulas give the text at another point."""
         found = parts_of(text)
         return len(found) == len(self.parts) and all(
-            mine == other or (i % 2 == 1 and _agree(mine, other, point))
+            mine == other
+            or (i in self._tolerances and _agree(mine, other, point, self._tolerances[i]))
             for i, (mine, other) in enumerate(zip(self.parts, found, strict=True))
         )
 
 
-def _agree(formula: str, text: str, point: Point) -> bool:
+def _agree(formula: str, text: str, point: Point, tolerance: float) -> bool:
     try:
         value, other = value_at(formula, point), _number(text)
     except (ZeroDivisionError, ValueError):
         return False
-    return type(value) is type(other) and _is_near([value], [other])
+    return type(value) is type(other) and abs(value - other) <= tolerance * abs(other)
 
 
 def _number(text: str) -> Any:
     return int(text) if text.isdigit() else float(text)
 
 
-def _is_near(values: Iterable[float], others: Iterable[float]) -> bool:
-    """Whether real numbers are equal up to the rounding of the least precise of their dtypes."""
-    pairs = list(zip(values, others, strict=True))
-    return all(abs(a - b) <= _tolerance(b) * abs(b) for a, b in pairs)
+_PRECISE: dict[Any, float] = {np.float16: 1e-3, np.float32: 1.2e-7, np.float64: 1e-15}
+"""The real dtypes, and the relative distance of their neighbours, or a little more."""
+
+_DIGITS = (3, 7, 12, 17)
+"""Numbers of digits that are tried for a constant."""
 
 
 @errstate(all="ignore")
-def _tolerance(number: float) -> float:
-    if isinstance(number, int):
+def _tolerance(numbers: list[Any]) -> float:
+    """Return the relative rounding of numbers of one dtype, the least precise that has them all.
+
+    Numbers are shown with as many digits as their dtype needs.
+    """
+    if all(type(n) is int for n in numbers):
         return 0.0
-    if number.is_integer():
-        return 1e-15
-    # Numbers are shown with as many digits as their dtype needs.
-    exact = (float(str(kind(number))) == number or kind(number) == number for kind in _PRECISE)
-    return next((t for t, found in zip(_PRECISE.values(), exact, strict=True) if found), 1e-15)
+    if all(float(n).is_integer() for n in numbers):
+        return _PRECISE[np.float64]
+    fitting = [kind for kind in _PRECISE if all(_is_of_dtype(n, kind) for n in numbers)]
+    return _PRECISE[fitting[0]] if fitting else _PRECISE[np.float64]
 
 
-_PRECISE: dict[Any, float] = {np.float16: 1e-3, np.float32: 1.2e-7}
-"""The dtypes of less precision, and the relative distance of their neighbours."""
+def _is_of_dtype(number: float, kind: Any) -> bool:
+    rounded = kind(number)
+    return number in (float(str(rounded)), float(rounded))
 
 
 class Formulas:
@@ -237,16 +246,41 @@ class Formulas:
                 if constant is not None:
                     text = form.format(constant, text)
                     return f"({text.removeprefix('1.0 * ') if '**' in text else text})"
+        for candidate in self._products:
+            for form, targets in (("{0}", values), ("1.0 / ({0})", [1 / v for v in values if v])):
+                line = _line(candidate, targets)
+                if line is not None:
+                    return f"({form.format(line)})"
         return None
 
 
 def _constant(values: list[Any], factors: list[float]) -> str | None:
     """Return a constant that times the factors gives the values, as short as it can be."""
-    exact = values[0] / factors[0]
-    for digits in (3, 7, 12, 17):
+    ratios = [value / factor for value, factor in zip(values, factors, strict=True)]
+    exact, rounding = (min(ratios) + max(ratios)) / 2, _tolerance(values)
+    for tolerance, digits in itertools.product(sorted(_PRECISE.values()), _DIGITS):
         constant = float(f"{exact:.{digits}g}")
-        if _is_near([constant * f for f in factors], values):
+        near = [abs(constant - ratio) <= tolerance * abs(ratio) for ratio in ratios]
+        if tolerance <= rounding and all(near):
             return repr(constant)
+    return None
+
+
+def _line(candidate: _Formula, values: list[float]) -> str | None:
+    """Return the line through real numbers, multiple · candidate + offset; None if there is none.
+
+    Two numbers determine it, so the rounding must be small.
+    """
+    pairs = sorted(zip(candidate.values, values, strict=False))
+    (low, one), (high, other) = pairs[0], pairs[-1]
+    if len(pairs) < len(candidate.values) or low == high:
+        return None
+    multiple = (other - one) / (high - low)
+    offset = one - multiple * low
+    for tolerance, digits in itertools.product(sorted(_PRECISE.values())[:2], _DIGITS):
+        a, b = float(f"{multiple:.{digits}g}"), float(f"{offset:.{digits}g}")
+        if all(abs(a * x + b - y) <= 2 * tolerance * abs(y) for x, y in pairs):
+            return f"{a!r} * {_atomic(candidate.text)} {'-' if b < 0 else '+'} {abs(b)!r}"
     return None
 
 

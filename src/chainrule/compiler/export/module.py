@@ -20,6 +20,7 @@ from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.expression import array_literal, literal
 from chainrule.compiler.export import entry_checks
 from chainrule.compiler.export.body import COMMENT, MODULE_NAMES, PARAMETERS, Body, Symbolic
+from chainrule.compiler.export.kernel_source import kernel_source
 from chainrule.compiler.export.results import field_source, key_source
 from chainrule.compiler.ir.program import Names
 from chainrule.errors import CompileError
@@ -93,6 +94,8 @@ class Module:
                 module: Any = runtime if helper in runtime.__all__ else entry_checks
                 source = _without_annotations(inspect.getsource(getattr(module, helper)))
                 lines += ["", source]
+        if self.body.kernels:
+            lines += ["", kernel_source(self.body.kernels)]
         for definition in self.body.result.definitions:
             lines += ["", definition, ""]
         lines += ["", *body]

@@ -199,7 +199,8 @@ class Search:
         """Return the trace at some sizes; None if the function refuses them."""
         self.too_large = False
         try:
-            return run(self.function, *self.example.with_sizes(sizes), self.limit)
+            example = self.example.with_sizes(sizes)
+            return without_warnings(run, self.function, *example, self.limit)
         except TooLargeError:
             self.too_large = True
             return None
@@ -312,7 +313,7 @@ class Search:
             if traced is None and self.too_large and point in large:
                 continue
             if traced is None or _differ(traces[0] if traces else traced, traced):
-                raise Mismatch([n for n in point if point[n] != wanted[0][n]])
+                raise Mismatch(self._to_blame(wanted[0], traces, point))
             points.append(point)
             traces.append(traced)
         formulas = Formulas(points)
@@ -320,6 +321,15 @@ class Search:
         found = self._assemble(points, traces)
         found.least.update(self._least(found, raw, points))
         return found
+
+    def _to_blame(self, first: Point, traces: list[Run], point: Point) -> list[str]:
+        """Return the names whose change makes another program: alone, or else all together."""
+        changed = [name for name in point if point[name] != first[name]]
+        if len(changed) > 1 and traces:
+            alone = {name: self.at(first | {name: point[name]}) for name in changed}
+            found = [n for n, r in alone.items() if r is None or _differ(traces[0], r)]
+            return found or changed
+        return changed
 
     def _assemble(self, points: list[Point], traces: list[Run]) -> Symbolic:
         """Return the body with formulas.
