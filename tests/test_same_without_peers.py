@@ -1,6 +1,10 @@
 """The choice of tests that CI leaves out of its second run."""
 
-from helpers.same_without_peers import names_of_peers
+from pathlib import Path
+
+import pytest
+
+from helpers.same_without_peers import Notes, names_of_peers
 
 SOURCE = """
 import numpy as np
@@ -33,3 +37,10 @@ def test_names_that_lead_to_a_peer() -> None:
     assert own == {"test_directly", "TestAll", "test_one"} | through
     assert {"torch", "FASTEST", "backend", "fast"} <= found
     assert found.isdisjoint({"np", "pytest", "test_neither"})
+
+
+@pytest.mark.parametrize(("name", "noted"), [("jax.numpy", False), ("jaxtyping", True)])
+def test_tests_that_import_a_peer_are_not_noted(name: str, noted: bool, tmp_path: Path) -> None:
+    notes = Notes(tmp_path)
+    assert notes.find_spec(name) is None
+    assert notes._depends is not noted

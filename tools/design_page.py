@@ -9,13 +9,14 @@ Everything is read from the text of the modules: nothing is imported.
 from __future__ import annotations
 
 import ast
+import gc
 import io
 import re
 import sys
 import textwrap
 import tokenize
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +44,11 @@ class Module:
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree."""
+        return list(ast.walk(self.tree))
 
     @property
     def is_package(self) -> bool:
@@ -87,13 +93,13 @@ def code_lines(module: Module) -> int:
     for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
         if token.type not in LAYOUT:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
 
 
-def imports(nodes: Iterator[ast.AST], known: set[str]) -> set[str]:
+def imports(nodes: Iterable[ast.AST], known: set[str]) -> set[str]:
     """Return the modules that import statements name; imports here are absolute."""
     found = set()
     for node in nodes:
@@ -108,16 +114,19 @@ def imports(nodes: Iterator[ast.AST], known: set[str]) -> set[str]:
     return found & known
 
 
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
 def executed(tree: ast.AST, *, later: bool) -> Iterator[ast.AST]:
-    """Yield the nodes that run as a module is imported, or `later` as well, in its functions."""
+    """Yield the statements that run as a module is imported, or `later` too, in its functions."""
     pending = [tree]
     while pending:
         node = pending.pop()
         yield node
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             pending += node.orelse
-        elif later or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            pending += ast.iter_child_nodes(node)
+        elif later or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            pending += [n for n in ast.iter_child_nodes(node) if isinstance(n, STATEMENTS)]
 
 
 def circles(graph: Graph) -> list[set[str]]:
@@ -174,7 +183,7 @@ def figures(found: list[Module]) -> str:
     longest = max(lines, key=lambda module: lines[module])
     importers: Graph = {name: set() for name in known}
     for module in found:
-        for target in imports(ast.walk(module.tree), known) - {module.name}:
+        for target in imports(module.nodes, known) - {module.name}:
             importers[target].add(module.name)
     single = [m for m in found if not m.is_package and len(importers[m.name]) == 1]
     at_import, ever = [
@@ -267,6 +276,14 @@ def page(text: str) -> str:
 
 def main(options: list[str]) -> int:
     """Write the generated parts, or report whether they are current."""
+    gc.disable()  # all trees live to the end: collections would take most of the time
+    try:
+        return write(options)
+    finally:
+        gc.enable()
+
+
+def write(options: list[str]) -> int:
     code = 0
     for path in PAGES:
         before = path.read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ class Search(ObjectSearch):
         """Add what can only be known after the trace; return all that was found."""
         for holder in self._holders:
             self._finish_holder(holder)
-        missing = self._imports - sys.modules.keys()
+        missing = {name for name in self._imports if name not in sys.modules}
         if missing:
             self._missing[id(sys.modules)] = sys.modules, missing
         for space, names in self._missing.values():

@@ -27,8 +27,8 @@ class _Reporter:
         self.receivers: list[tuple[Report, dict[tuple[int, int], Any]]] = [(report, {})]
         if outer is not None:
             self.receivers[:0] = outer.receivers
-        self.callbacks: set[Any] = outer.callbacks if outer else _callbacks()
-        self.printing: set[Any] = outer.printing if outer else _printing()
+        self.callbacks: dict[int, Any] = outer.callbacks if outer else _callbacks()
+        self.printing: dict[int, Any] = outer.printing if outer else _printing()
         self.unrelated: int = outer.unrelated if outer else self.count_unrelated(sys._getframe())
         self.imported: Any = None  # the specification of a module that is being imported
 
@@ -38,10 +38,13 @@ class _Reporter:
         Python runs callbacks at any time, whatever the program does, and prints return nothing.
         """
         count = 0
+        callbacks, printing = self.callbacks, self.printing
         while frame is not None:
             code = frame.f_code
-            count += code.co_name == "__del__" or code in self.printing
-            count += code in self.callbacks and _is_callback(frame)
+            if code.co_name == "__del__" or id(code) in printing:
+                count += 1
+            if id(code) in callbacks and _is_callback(frame):
+                count += 1
             frame = frame.f_back
         return count
 
@@ -71,20 +74,26 @@ class _Reporter:
 _SIGNALS = sorted(signal.valid_signals())
 
 
-def _callbacks() -> set[Any]:
-    """Return the code that handles signals, collections and the end of objects."""
+def _callbacks() -> dict[int, Any]:
+    """Return the code that handles signals, collections and the end of objects, by its id."""
     handlers = [handler for handler in map(signal.getsignal, _SIGNALS) if callable(handler)]
     functions: list[Any] = [*handlers, *gc.callbacks, weakref.finalize.__call__]
     functions += [getattr(function, "func", None) for function in functions]  # of a partial
     functions += [type(function).__call__ for function in functions if callable(function)]
-    return {getattr(function, "__code__", None) for function in functions}
+    return _codes_by_id(functions)
 
 
-def _printing() -> set[Any]:
+def _printing() -> dict[int, Any]:
     """Return the code with which streams in the place of Python's, as in notebooks, write."""
     streams = sys.stdout, sys.stderr
     methods = [getattr(stream, name, None) for stream in streams for name in ("write", "flush")]
-    return {getattr(method, "__code__", None) for method in methods}
+    return _codes_by_id(methods)
+
+
+def _codes_by_id(functions: list[Any]) -> dict[int, Any]:
+    """Return the code of functions; by id, since a hash of code reads all its instructions."""
+    codes = [getattr(function, "__code__", None) for function in functions]
+    return {id(code): code for code in codes}
 
 
 def _is_callback(frame: FrameType) -> bool:
