@@ -11,6 +11,8 @@ import contextlib
 import importlib.util
 import io
 import re
+import sys
+import tomllib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +107,20 @@ def test_every_page_has_a_title_and_a_kernel(page: str) -> None:
     assert len(re.findall(r"^# .+", _BLOCK.sub("", content), re.M)) == 1
     if "{code-cell}" in content:
         assert content.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
+
+
+def test_what_pages_import_is_installed_for_them() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    required = [re.split(r"[\[<>=]", each)[0] for each in project["dependencies"] + extras["docs"]]
+    own = {"chainrule", "gaussian_process", "regression"}  # pages write the others
+    for page in PAGES:
+        for code in [cell.code for cell in cells(page) if not cell.peer]:
+            for line in re.findall(r"^ *(?:import|from) +(\w+)", code, re.M):
+                known = line in sys.stdlib_module_names or line in {*own, *required}
+                assert known, f"{page} imports {line}, which the extra `docs` lacks"
+            if "cr.distributed" in code or "chainrule.distributed" in code:
+                assert set(extras["distributed"]) <= set(required)
 
 
 def test_outputs_on_the_site_are_tidy() -> None:

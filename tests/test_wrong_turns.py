@@ -185,6 +185,62 @@ TURNS = [
 ]
 
 
+STEP = """
+optimizer = cr.optim.SGD([P], lr=0.1)
+optimizer.step((P * P).sum())
+"""
+
+SHUFFLED = """
+class Squares:
+    def __getitem__(self, i):
+        return cr.ones(2) * i
+
+loader = cr.utils.data.DataLoader(Squares(), shuffle=True)
+"""
+
+NORMALIZED = "net = cr.nn.Sequential(cr.nn.BatchNorm1d(3))\nnet(cr.ones(1, 3))\n"
+
+TURNS += [
+    (
+        STEP,
+        ["SGD.step()", "a Tensor", "!loss.backward()"],
+        "optimizer.step((P * P).sum())",
+        "loss = (P * P).sum(); loss.backward(); optimizer.step()",
+    ),
+    (
+        SHUFFLED,
+        ["Squares has no !__len__"],
+        "    def __get",
+        "    __len__ = lambda self: 3\n    def __get",
+    ),
+    (NORMALIZED, ["[1, 3]", "!net.eval()", "drop_last"], "net(", "net.eval()\nnet("),
+    (
+        "cr.save('x', {'w': P})\n",
+        ["got dict", "cr.save(obj, path)"],
+        "cr.save('x', {'w': P})",
+        "import io; cr.save({'w': P}, io.BytesIO())",
+    ),
+    (
+        "cr.ones(2, 3, 4).permute(0, 1)\n",
+        ["(0, 1)", "3 dimensions", "!(0, 1, 2)"],
+        "(0, 1)",
+        "(0, 1, 2)",
+    ),
+    (
+        "cr.ones(3).add_([1.0, 2.0, 3.0])\n",
+        ["got list", "!cr.tensor([1.0, 2.0, 3.0])"],
+        "[1.0, 2.0, 3.0]",
+        "cr.tensor([1.0, 2.0, 3.0])",
+    ),
+    (
+        "import math\nmath.sin(P)\n",
+        ["[3] in math.sin(P)", "chainrule.sin"],
+        "math.sin(P)",
+        "cr.sin(P)",
+    ),
+]
+
+
 def run(code: str) -> None:
     linecache.cache[FILE] = (len(code), None, code.splitlines(keepends=True), FILE)
     exec(compile(code, FILE, "exec"), {"cr": cr, "np": np, "P": cr.ones(3, requires_grad=True)})
@@ -251,6 +307,8 @@ def test_names_of_other_libraries_are_explained_where_they_are_imported() -> Non
         ("from chainrule import torch_tensor", "say cr.tensor"),
         ("from chainrule import lax", "say cr.scan"),
         ("from chainrule.random import PRNGKey", "manual_seed"),
+        ("from chainrule import keras", "say cr.nn"),
+        ("from chainrule.nn import Dense", r"say cr\.nn\.Linear"),
     ]:
         with pytest.raises(ImportError, match=f"cannot import name .*: {mend}|{mend}"):
             run(code)
@@ -267,6 +325,16 @@ def test_warnings_of_losses_are_at_the_users_line() -> None:
         assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="say dim=") as caught:
         cr.nn.Softmax()(cr.ones(2, 3))
+    assert caught[0].filename == __file__
+
+
+def test_a_library_that_reads_numbers_is_named_at_the_users_line() -> None:
+    integrate = pytest.importorskip("scipy.integrate")
+    a = cr.tensor(2.0, requires_grad=True)
+    with pytest.warns(
+        UserWarning, match=r"Call chainrule\.scipy\.integrate\.quad, which"
+    ) as caught:
+        integrate.quad(lambda x: a * x, 0, 1)
     assert caught[0].filename == __file__
 
 

@@ -48,6 +48,9 @@ _INSTEAD = {
         "GradientTape": "Tensors with requires_grad=True record by themselves: call "
         "loss.backward(), or take cr.grad(f)",
         "constant": "say cr.tensor",
+        "keras": "say cr.nn for layers, and cr.optim for optimizers",
+        "convert_to_tensor": "say cr.tensor, or cr.as_tensor, which copies nothing it can share",
+        "function": "say cr.compile",
         "reduce_sum": "say cr.sum",
         "reduce_mean": "say cr.mean",
         "reduce_max": "say cr.amax",
@@ -88,6 +91,13 @@ _INSTEAD = {
     },
     "chainrule.nn": {
         "quantized quantizable intrinsic qat": "dtypes are NumPy's, without quantized ones",
+        # of Keras, Flax and Haiku
+        "Dense": "say cr.nn.Linear(in_features, out_features), or cr.nn.LazyLinear(out_features)",
+        "Conv": "say cr.nn.Conv2d(in_channels, out_channels, kernel_size), or cr.nn.LazyConv2d",
+        "Embed": "say cr.nn.Embedding",
+        "compact": "make the layers in __init__, and call them in forward",
+        "Input InputLayer": "layers need no input layer: call the module with a tensor",
+        "Activation": "say cr.nn.ReLU() or another class, or call cr.relu(x) in forward",
     },
     "chainrule.utils": {
         "benchmark bottleneck": "say timeit.repeat(f), and cr.profile(f) of a compiled function",

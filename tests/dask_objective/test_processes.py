@@ -1,6 +1,7 @@
 """Workers that are processes: the same bits, one trace in each, and workers that are lost."""
 
 import functools
+import gc
 import os
 import signal
 import subprocess
@@ -50,6 +51,14 @@ def test_more_workers_give_the_same_bits(n_workers: int, wanted: Any) -> None:
 
 def test_processes_give_the_same_bits(processes: Any, wanted: Any) -> None:
     assert bits(processes) == wanted
+
+
+def test_collections_leave_out_what_imports_made_in_processes_alone(
+    processes: Any, client: Any
+) -> None:
+    before = gc.get_freeze_count()
+    assert min(processes.run(gc.get_freeze_count).values()) > 10_000
+    assert set(client.run(gc.get_freeze_count).values()) == {before}
 
 
 # First: workers that other tests end start again, and count from zero.

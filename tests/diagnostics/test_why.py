@@ -285,6 +285,47 @@ def moved_to_a_dtype():
     return cr.why(x)
 
 
+def sum_of_probabilities():
+    x = leaf(1.0, 2.0)
+    loss = x.softmax(0).sum()
+    loss.backward(retain_graph=True)
+    return cr.why(x)
+
+
+def underflow():
+    x = cr.tensor([1e-4], dtype=cr.float16, requires_grad=True)
+    loss = (x * x * 1e-4).sum()
+    loss.backward(retain_graph=True)
+    return cr.why(x)
+
+
+def backward_has_returned_none():
+    @cr.autograd_function
+    def double(ctx, x):
+        return 2 * x
+
+    @double.backward
+    def _(ctx, g):
+        return None
+
+    x = leaf(1.0)
+    loss = double(x).sum()
+    loss.backward()
+    return cr.why(x)
+
+
+def parameter_of_a_product():
+    w = cr.ones(2, requires_grad=True) * 0.01
+    (w * w).sum().backward()
+    return cr.why(w)
+
+
+def zeros_of_an_expression():
+    x = [leaf(1.0)]
+    (x[0] * 0).sum().backward()
+    return cr.why(x[0])
+
+
 def softmax_of_one_element():
     w = cr.ones(3, 1, requires_grad=True)
     loss = -w.softmax(1).log().mean()
@@ -708,6 +749,11 @@ OWN = {
     required_too_late: ["`x`, of which it was computed, requires grad now", "requires_grad_() bef"],
     parameter_of_a_result: ["cr.nn.Parameter(w * 2)", "a new leaf"],
     moved_to_a_dtype: ["makes a new tensor of x", "x = x.to(cr.float64).detach().requires_grad_()"],
+    sum_of_probabilities: ["SoftmaxBackward0", "has the sum 1", "weigh them"],
+    underflow: ["float16 rounds it to 0", "amp.GradScaler"],
+    backward_has_returned_none: ["If a pass has run, see that the backward of doubleBackward"],
+    parameter_of_a_product: ["To make a leaf of it", "has been walked"],
+    zeros_of_an_expression: ["ask cr.why(x[0], loss)"],
     softmax_of_one_element: ["SoftmaxBackward0", "dimension of size 1"],
     weights_of_zeros: ["MmBackward0", "other factor is 0"],
     state_carried_over: ["TanhBackward0", "detach() what is carried over"],

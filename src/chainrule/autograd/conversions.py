@@ -72,19 +72,28 @@ def check_number(tensor: Tensor) -> None:
 
     The caller is a special method, such as ``__float__``.
     """
+    frame = sys._getframe(1)
     if tensor._array.size != 1:  # a ValueError, as in PyTorch: Matplotlib catches it
+        text, mend = attempted(frame, "Use tolist()")
         raise ArgumentError(
             "only one element tensors can be converted to Python scalars: got the shape "
-            f"{list(tensor._array.shape)}. Use tolist()"
+            f"{list(tensor._array.shape)}{f' in {text}' if text != 'this' else ''}. {mend}"
         )
     if not tensor.requires_grad or not is_grad_enabled():
         return
     check_differentiated(tensor)
+    converting, own = user_frame(frame), own_frame(frame)
+    level, advice = user_stack_level(), ""
+    if converting is not own and converting is not None and own is not None:  # a library's line
+        ours = _of_scipy(converting, own)
+        advice = f" Call {ours}, which is recorded." if ours else ""
+        while converting is not own and converting is not None:
+            level, converting = level + 1, converting.f_back
     warnings.warn(
         "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-        "behavior. Consider using tensor.detach() first, or item().",
+        f"behavior. Consider using tensor.detach() first, or item().{advice}",
         UserWarning,
-        stacklevel=user_stack_level(),
+        stacklevel=level,
     )
 
 

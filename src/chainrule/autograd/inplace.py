@@ -19,7 +19,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
-from chainrule.autograd.operands import last_scalar_array, scalar_array
+from chainrule.autograd.operands import last_scalar_array, mend_of_operand, scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import Part, preserve_saved, record_write, savers
@@ -220,8 +220,10 @@ _frame = sys._getframe
 def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
     result: Tensor = primitive.apply(x, other)
     if result is NotImplemented:
+        mend = mend_of_operand(other)
         raise ArgumentTypeError(
             f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"
+            + (mend and f": {mend}")
         )
     return result
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from chainrule.autograd.conversions import is_differentiated
 from chainrule.autograd.function import AutogradFunction
+from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint, made_at, reachable
+from chainrule.autograd.reachability import leading
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import whole
 from chainrule.compiler.api import Compiled
@@ -182,6 +184,7 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
             f"{begin}: {shown} depends on it and its graph has been walked, so the gradient was "
             "removed or went elsewhere. zero_grad() sets .grad to None, autograd_grad returns "
             "gradients and leaves .grad alone, and backward(inputs=...) fills the given ones only."
+            f"{_functions_before(start, node)}"
         )
     if problem is not None:
         return f"{begin} since no backward pass has come to it. {problem}"
@@ -192,9 +195,20 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
             "its input. Return a gradient for each argument that needs one, under its name."
         )
     return (
-        f"{begin} since no backward pass has run. {upper(shown)} depends on it: call "
-        f"{variable_of(shown)}.backward(){_seed(last)}."
+        f"{begin} since no backward pass has run, or zero_grad() came after it. {upper(shown)} "
+        f"depends on it: call {variable_of(shown)}.backward(){_seed(last)}."
+        f"{_functions_before(start, node)}"
     )
+
+
+def _functions_before(start: Node, node: Node) -> str:
+    """Return what to look at if a backward of the user's own is on the way."""
+    path = leading(reachable([start], node.seq), {node})
+    own = [each for each in path if isinstance(each, FunctionNode)]
+    if not own:
+        return ""
+    last = max(own, key=lambda each: each.seq)
+    return f" If a pass has run, see that the backward of {made_at(last)}, doesn't return None."
 
 
 _ASK_FOR_A_PASS = (
@@ -252,13 +266,18 @@ def _of_result(tensor: Tensor, name: str, root: Tensor | None) -> str:
         )
     own = (
         f"Its own .grad stays None, since only leaves keep theirs: call "
-        f"{variable_of(name)}.retain_grad() before the pass if you want to see it."
+        f"{_own(name)}.retain_grad() before the pass if you want to see it."
     )
     if problem is not None and problem != several(tensor, name):
-        return f"{begin}. {own} {problem}"
+        return f"{begin}. {own}{_rebound(name, tensor)} {problem}"
     well = f", {_leaves_of(tensor)}" if problem is None else ""
     more = _rebound(name, tensor) or (f" {problem}" if problem else "")
     return f"{begin}{well}. {own}{more}"
+
+
+def _own(name: str) -> str:
+    """Return the name of the variable that was asked about; x if it has none."""
+    return variable_of(name) if name.startswith("`") else "x"
 
 
 def _leaves_of(tensor: Tensor) -> str:
@@ -339,7 +358,7 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
     if not roots:
         return (
             f"{begin} Nothing that you hold here was computed from it, so the reason is not known: "
-            f"ask cr.why({variable_of(name)}, loss) while you hold the loss."
+            f"ask cr.why({_own(name)}, loss) while you hold the loss."
         )
     last = roots[-1]
     assert last is not None
@@ -359,7 +378,7 @@ def _of_zeros(tensor: Tensor, name: str, root: Tensor | None) -> str:
         guess = f" Operations on the way that can do it: {shown}." if found else ""
         return (
             f"{begin} The graph has been released, so the values are not known.{guess} Call "
-            f"backward(retain_graph=True), or ask cr.why({variable_of(name)}, "
+            f"backward(retain_graph=True), or ask cr.why({_own(name)}, "
             f"{variable_of(called(last))}) before the pass."
         )
     except AutogradError as error:

@@ -45,6 +45,14 @@ _STEP = (
     "through, write x + (f(x) - x).detach()"
 )
 _FACTOR = "the other factor is 0"
+_UNDERFLOW = (
+    "the product of the factors is so small that {} rounds it to 0: multiply the loss by a large "
+    "number before the pass (amp.GradScaler does it), or compute in a wider dtype"
+)
+_CONSTANT_SUM = (
+    "the same gradient comes to all elements of a row, and a row of probabilities has the sum 1 "
+    "whatever the scores are: weigh them, or choose some, before you sum"
+)
 _ONE_ELEMENT = (
     "it is over a dimension of size 1, where the result is the same for every input: choose "
     "another dim, or a sigmoid"
@@ -154,18 +162,25 @@ def reason_of(node: Node) -> str:
     """Return why an operation returned zeros, and where it was called."""
     if isinstance(node, PrimitiveNode):
         text = REASONS.get(node.plan.primitive, "its derivative is 0 for these values")
-        text = _ONE_ELEMENT if _is_of_one_element(node) else text
+        text = _by_values(node) or text
     else:
         text = "its backward returned zeros"
     return f"It becomes zero at {made_at(node)}: {text}."
 
 
-def _is_of_one_element(node: PrimitiveNode) -> bool:
-    """Tell whether a softmax is over a dimension of size 1."""
-    axis, saved = (node.settings or {}).get("axis"), node.saved or ()
-    if node.plan.primitive not in (reductions.softmax, reductions.log_softmax):
-        return False
-    return any(each.shape[axis] == 1 for each in saved if hasattr(each, "shape"))
+def _by_values(node: PrimitiveNode) -> str | None:
+    """Return a reason that the saved values show and the operation alone doesn't."""
+    primitive, settings = node.plan.primitive, node.settings or {}
+    saved = [np.asarray(whole(x)) for x in node.saved or () if hasattr(x, "shape")]
+    if primitive in (reductions.softmax, reductions.log_softmax):
+        axis = settings.get("axis")
+        if any(x.shape[axis] == 1 for x in saved):
+            return _ONE_ELEMENT
+        if primitive is reductions.softmax and any(x.max(axis).min() < 0.999 for x in saved):
+            return _CONSTANT_SUM
+    if primitive is elementwise.multiply and saved and all((x != 0).all() for x in saved):
+        return _UNDERFLOW.format(saved[0].dtype)
+    return None
 
 
 def candidates(root: Node, target: Node) -> list[Node]:

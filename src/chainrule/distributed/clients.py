@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from importlib import import_module
@@ -54,10 +55,16 @@ def import_on_workers(client: Any) -> None:
 
     A worker reads messages in one thread and runs tasks in others. Two threads that begin to import
     a package by different modules of it would get into each other's way.
+
+    What imports have left is exempt from garbage collection, where a process is a worker and
+    nothing else: a graph of some thousand nodes starts a full collection, which looks at all of it.
     """
 
     def setup(plugin: Any, worker: Any) -> None:
         import_module("chainrule")
+        if worker.nanny:
+            gc.collect()
+            gc.freeze()
 
     members = {"name": "import chainrule", "idempotent": True, "setup": setup}
     client.register_plugin(type("ImportPlugin", (distributed.WorkerPlugin,), members)())

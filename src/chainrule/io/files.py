@@ -112,8 +112,9 @@ def _check_binary(operation: str, f: Any, method: str, mode: str) -> None:
     if isinstance(f, io.TextIOBase):
         raise ArgumentTypeError(f"{operation}: the file is open for text: say open(path, {mode!r})")
     if not hasattr(f, method):
+        order = ": what is saved comes first, cr.save(obj, path)" if method == "write" else ""
         raise ArgumentTypeError(
-            f"{operation}: f must be a path or a binary file object, got {type(f).__name__}"
+            f"{operation}: f must be a path or a binary file object, got {type(f).__name__}{order}"
         )
 
 

@@ -76,7 +76,7 @@ def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     if sorted(order) != list(range(input.ndim)):
         raise ArgumentError(
             f"permute: the dimensions {tuple(axes)} must contain each of the tensor's {input.ndim} "
-            "dimensions once"
+            f"dimensions once, as {tuple(range(input.ndim))} does, which changes nothing"
         )
     return _permute(input, axes=order)
 

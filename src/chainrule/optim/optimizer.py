@@ -274,6 +274,11 @@ class Optimizer:
         """
         loss = None
         if closure is not None:
+            if isinstance(closure, Tensor):
+                raise ArgumentTypeError(
+                    f"{type(self).__name__}.step() takes a function that returns the loss, but got "
+                    "a Tensor: call loss.backward() first, and then step() without arguments"
+                )
             loss = run_in(enable_grad(), closure)
         self._update_all()
         return loss

@@ -157,7 +157,8 @@ def batch_norm(
     if size == 1:
         raise ShapeError(
             f"{name}: Expected more than 1 value per channel when training, got input size "
-            f"{list(x.shape)}"
+            f"{list(x.shape)}: a single value is its own mean. Give more examples at once "
+            "(drop_last=True leaves out a short last batch), or call net.eval() to predict"
         )
     dims = (0, *range(2, x.ndim))
     out, mean, variance = normalize_channels(x, dims, weight, bias, eps)

@@ -84,6 +84,11 @@ class RandomSampler(Sampler[int]):
             raise ArgumentTypeError(
                 f"replacement should be a boolean value, but got {replacement!r}"
             )
+        if not hasattr(data_source, "__len__"):
+            raise ArgumentTypeError(
+                f"shuffling needs the number of examples: {type(data_source).__name__} has no "
+                "__len__. Define it, or give a sampler of your own in the place of shuffle=True"
+            )
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
         if not isinstance(self.num_samples, int) or self.num_samples < (num_samples is not None):
