@@ -348,15 +348,9 @@ class SymbolNamespace(NamespaceDefaults):
 
     def get_item(self, x: Symbol, key: Any) -> Symbol:
         key = plain_key(key)
-        if not is_basic(key):
-            return self.index(x, key)
-
-        def make() -> Symbol:
-            put = functools.partial(_put_at, key)
-            found = _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
-            return _scalar(found) if not found.ndim and not _has_ellipsis(key) else found
-
-        return repeated_calls.run_indexing(x, key, make)
+        return (
+            repeated_calls.run_indexing(x, key, _view_at) if is_basic(key) else self.index(x, key)
+        )
 
     def index(self, x: Any, key: Any) -> Symbol:
         key = without_masks(plain_key(key))
@@ -488,9 +482,7 @@ class SymbolNamespace(NamespaceDefaults):
 _KEYED = frozenset(["index_add", "add_at", "maximum_at", "minimum_at"])
 """Functions with an index as keyword argument `key`."""
 _NOT_RECORDED = frozenset(
-    [
-        *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"),
-    ]
+    ["isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"]
 )
 """Functions of NumPy that take no arrays."""
 
@@ -499,6 +491,12 @@ def _record_keyed(name: str, *arrays: Any, **settings: Any) -> Symbol:
     settings["key"] = without_masks(settings["key"])
     found: Symbol = record(name, *arrays, **settings)
     return found
+
+
+def _view_at(x: Symbol, key: Any) -> Symbol:
+    put = functools.partial(_put_at, key)
+    found = _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
+    return _scalar(found) if not found.ndim and not _has_ellipsis(key) else found
 
 
 def _full_view(x: Symbol) -> Symbol:

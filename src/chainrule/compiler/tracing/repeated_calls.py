@@ -270,18 +270,18 @@ def _repeat_single(trace: Trace, template: _SingleTemplate, values: list[Value])
     return found
 
 
-def run_indexing(x: Symbol, key: Any, function: Callable[[], Symbol]) -> Symbol:
+def run_indexing(x: Symbol, key: Any, function: Callable[[Symbol, Any], Symbol]) -> Symbol:
     """Return a view of a symbol at a basic index, by a function whose result depends on the place.
 
     At other places of the same kind, it is recorded again with the present index.
     """
     trace, kind = _trace(), _kind_of_place(x._value.shape, key)
     if kind is None or READS.get() is not None:
-        return function()
+        return function(x, key)
     seen = x.kind or kind_of(trace, x), kind
     known: _Place | None = trace.calls.get(seen)
     if known is None:
-        found = function()
+        found = function(x, key)
         result_kind = kind_of(trace, found)
         shape, is_view = found._value.shape, found._base is not None
         parts = shape, found.dtype, found.layout, result_kind, found.is_scalar, is_view
