@@ -19,6 +19,7 @@ from chainrule.autograd.error_messages import fail
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.location import user_frame
 from chainrule.autograd.modes import MODES
+from chainrule.autograd.node import Edge
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import types_of_inputs
 from chainrule.autograd.tensor import Tensor
@@ -104,7 +105,7 @@ def record(
         return result
     edges = tuple(
         [
-            None if t is None else _read_node(t) if _read_view(t) is None else current_node(t)
+            None if t is None else _read_node(t) if _read_view(t) is None else _node_of_view(t)
             for t in tensors
         ]
     )
@@ -114,15 +115,15 @@ def record(
     found = None if call is None or taken is not arrays else call.nodes.get(needs)
     if found is None:
         plan = primitive.plan(needs)
-        pick = plan.pick
         meta = types_of_inputs(primitive, edges, tuple(arrays), out) if several else None
         if call is not None and taken is arrays and READS.get() is None:
-            call.nodes[needs] = plan, pick, meta
+            call.nodes[needs] = plan, meta
     else:
-        plan, pick, meta = found
+        plan, meta = found
     node: PrimitiveNode = _new(PrimitiveNode)
     node.plan = plan
     node.edges = edges
+    pick = plan.pick  # calling a slot's value as if it were a method takes longer
     node.saved = pick(out, *taken)
     node.settings = settings
     node.input_meta = meta
@@ -131,6 +132,16 @@ def record(
     node.code, node.instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     _set_node(result, node)
     return result
+
+
+def _node_of_view(tensor: Tensor) -> Edge:
+    """Return `current_node` of a view; itself if the base is of the trace and hasn't changed."""
+    view: Any = _read_view(tensor)
+    base = view.base
+    if base is None or _read_array(base).__class__ is not Symbol or _read_view(base) is not None:
+        return current_node(tensor)
+    node: Edge = _read_node(tensor)
+    return node if _read_node(base) is view.base_node else current_node(tensor)
 
 
 def _with_number(x: Any, y: Any) -> list[Symbol]:
