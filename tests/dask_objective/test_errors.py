@@ -266,3 +266,11 @@ def test_data_that_is_gone(client: Any) -> None:
     future.cancel()
     with pytest.raises(ClusterError, match=r"cancelled.*scattered"):
         objective.value(W)
+
+
+def test_tensors_beside_the_parameters_that_require_grad_are_refused(client: Any) -> None:
+    hidden = cr.ones(1, dtype=cr.float64, requires_grad=True)
+    objective = Objective(lambda w, x: (w * x * hidden).sum(), [lambda: np.ones(1)], client=client)
+    for ask in (objective.value, objective.value_and_grad):
+        with pytest.raises(PartitionError, match="requires grad and is not among the parameters"):
+            ask(2.0)

@@ -260,3 +260,15 @@ def test_generalised_pareto_is_smooth_at_zero(shape: float) -> None:
         return D.GeneralizedPareto(0.0, 1.0, shape).log_prob(x)
 
     assert gradcheck(log_prob, cr.tensor(shape, requires_grad=True), fast_mode=True)
+
+
+@np.errstate(divide="ignore")  # of the density at the ends
+def test_at_the_ends_of_the_unit_interval_the_slope_of_the_cdf_is_the_density() -> None:
+    for a, b in ((2.0, 3.0), (1.0, 1.0), (2.0, 1.0), (1.0, 2.5)):
+        dist = D.Kumaraswamy(*cr.tensor([a, b], dtype=cr.float64))
+        ends = cr.tensor([0.0, 1.0], dtype=cr.float64)
+        slopes = cr.grad(lambda x, dist=dist: dist.cdf(x).sum())(ends)
+        np.testing.assert_array_equal(slopes, dist.log_prob(ends).exp())
+    shapes = cr.tensor([2.0, 3.0], dtype=cr.float64, requires_grad=True)
+    D.Kumaraswamy(shapes[0], shapes[1]).cdf(cr.ones(1, dtype=cr.float64)).sum().backward()
+    np.testing.assert_array_equal(shapes.grad, [0.0, 0.0])  # the value is 1 whatever they are

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -377,6 +378,45 @@ def test_random_numbers_follow_the_randomness_argument() -> None:
         cr.vmap(lambda x: cr.poisson(x), randomness="same")(x)
     with pytest.raises(cr.ArgumentError, match='"error", "different" or "same"'):
         cr.vmap(cr.sin, randomness="random")
+
+
+def test_draws_from_numpys_module_are_refused_where_examples_would_share_them() -> None:
+    x = cr.zeros(3)
+    draws: list[Callable[[], Any]] = [
+        np.random.random,
+        lambda: np.random.permutation(5)[0],
+        lambda: np.random.uniform(size=624).sum(),  # the position among 624 numbers is the same
+    ]
+    for draw in draws:
+        np.random.seed(0)
+        for randomness in ("error", "different"):
+            mapped = cr.vmap(lambda x, draw=draw: x + draw(), randomness=randomness)
+            with pytest.raises(
+                cr.AutogradError, match=r"from numpy\.random, once for all examples"
+            ):
+                mapped(x)
+        alike = cr.vmap(lambda x, draw=draw: x + draw(), randomness="same")(x)
+        assert np.ptp(alike.numpy()) == 0
+        cr.jacobian(lambda x, draw=draw: x * draw())(x)  # one function, for all directions
+
+
+def test_draws_of_other_threads_and_other_generators_do_not_disturb_vmap() -> None:
+    state = np.random.mtrand._rand._bit_generator
+    thread = threading.Thread(target=lambda: done.wait(9))
+    done = threading.Event()
+    thread.start()
+    try:
+        cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
+    finally:
+        done.set()
+        thread.join()
+    try:
+        np.random.set_bit_generator(np.random.PCG64(0))
+        cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
+    finally:
+        np.random.set_bit_generator(state)
+    with pytest.raises(cr.AutogradError, match=r"numpy\.random"):
+        cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
 
 
 # --- what it refuses, and what it leaves ----------------------------------------------------------

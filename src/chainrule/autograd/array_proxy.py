@@ -114,7 +114,8 @@ class ArrayProxy:
         return self.namespace.permute_dims(self, tuple(order))
 
     def ravel(self) -> Any:
-        return self.namespace.reshape(self, (self.size,))
+        flat = self.namespace.reshape(self, (self.size,))
+        return flat.copy() if self.namespace.is_contiguous(flat) is False else flat
 
     def fill(self, value: Any) -> None:
         self[...] = value

@@ -13,6 +13,7 @@ import numpy as np
 
 from chainrule import pytree, tree
 from chainrule.arguments import tensor_of
+from chainrule.autograd.tensor import Tensor
 from chainrule.distributed.partitions import arguments_of, load, number_of_examples
 from chainrule.distributed.reduction import sum_trees
 from chainrule.distributed.settings import Settings
@@ -135,6 +136,12 @@ def _evaluated(request: Request, data: Any) -> Any:
     args, kwargs = arguments_of(data)
     compute = getattr(losses_of(request.losses), request.quantity)
     found = compute(*request.point, *args, **kwargs)
+    if any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in tree.leaves(found)):
+        raise AutogradError(
+            "the loss depends on a tensor that requires grad and is not among the parameters, such "
+            "as a layer's weight that it closes over: that has no gradient from other processes. "
+            "Put it among the parameters, or detach() it"
+        )
     _refuse_nan(request.quantity, found)
     if not request.is_mean:
         return found

@@ -267,8 +267,10 @@ class Kumaraswamy(Distribution):
         return ops.log(a * b) + ops.xlogy(a - 1, value) + xlog1py(b - 1, -(value**a))
 
     def cdf(self, value: Operand) -> Tensor:
-        power = self._value(value) ** self.concentration1
-        return -ops.expm1(self.concentration0 * ops.log1p(-power))
+        b, power = self.concentration0, self._value(value) ** self.concentration1
+        is_end = power == 1  # where log1p has no derivative
+        inside = ops.where(is_end, 0.5, power)
+        return ops.where(is_end, 1 - (1 - power) ** b, -ops.expm1(b * ops.log1p(-inside)))
 
     def icdf(self, value: Operand) -> Tensor:
         return self._above(-ops.log1p(-tensor_of(value)))

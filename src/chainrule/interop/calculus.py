@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import array_api as xp
-from chainrule import creation, ops
+from chainrule import creation, linalg, ops
 from chainrule.arguments import cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
@@ -31,7 +31,9 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Return the n-th differences of neighbours along an axis."""
+    """Return the n-th differences of neighbours along an axis; `a` itself for n = 0."""
+    if n == 0:
+        return a
     ends = [prepend, append]
     if a.ndim and (prepend is not None or append is not None):
         shape = list(a.shape)
@@ -196,6 +198,11 @@ def angle(z: Tensor, deg: bool = False) -> Tensor:
 def imag(val: Tensor) -> Tensor:
     """Return the imaginary part, which is 0 for real numbers."""
     return ops.imag(val) if val.is_complex() else creation.zeros_like(val)
+
+
+def matrix_power(a: Tensor, n: int) -> Tensor:
+    """Return the n-th power of matrices; `a` itself for n = 1."""
+    return a if n == 1 else linalg.matrix_power(a, n)
 
 
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:

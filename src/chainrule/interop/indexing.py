@@ -87,7 +87,7 @@ def choose(a: Any, choices: Sequence[Tensor], mode: Any = "raise") -> Tensor:
     """Return, element by element, the choice whose number is given."""
     numbers = np.arange(len(choices))
     picked = np.choose(array_of(a), numbers, mode=mode)
-    result = choices[0]
+    result = ops.clone(choices[0])
     for number, choice in enumerate(choices[1:], 1):
         result = ops.where(constant(picked == number), choice, result)
     return ops.broadcast_to(result, np.broadcast_shapes(result.shape, picked.shape))

@@ -55,11 +55,12 @@ def reshape(a: Tensor, shape: Any, order: str = "C", copy: bool | None = None) -
 
 
 def ravel(a: Tensor, order: str = "C") -> Tensor:
-    """Return all elements as a vector."""
+    """Return all elements as a vector: a view if memory holds them in this order."""
     if order == "K":
         strides = a._array.strides
         a, order = transpose(a, sorted(range(a.ndim), key=lambda i: -abs(strides[i]))), "C"
-    return reshape(a, (-1,), order)
+    order = _order_in_memory(a) if order == "A" else order
+    return ops.ravel(reverse_dims(a) if order == "F" else a)
 
 
 def _order_in_memory(a: Tensor) -> str:
@@ -247,6 +248,8 @@ def pad(
             "with chainrule.cat"
         )
     widths = _widths(pad_width, array.ndim)
+    if not any(any(around) for around in widths):
+        return ops.clone(array)
     if mode != "constant":
         for axis, around in enumerate(widths):
             if any(around):
@@ -304,6 +307,8 @@ def stack(arrays: Sequence[Tensor], axis: int = 0, *, dtype: Any = None) -> Tens
 def block(arrays: Any) -> Tensor:
     """Return the tensor assembled from nested lists of blocks."""
     leaves = tensors_of(list(_leaves(arrays)))
+    if len(leaves) == 1:
+        leaves = [ops.clone(leaves[0])]
     ndim = max(_depth(arrays), *[leaf.ndim for leaf in leaves])
     rows = iter([leaf[(None,) * (ndim - leaf.ndim)] for leaf in leaves])
 
@@ -366,6 +371,9 @@ def dsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
 
 def meshgrid(*xi: Tensor, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return the coordinates of a grid; with `sparse`, of length 1 along the other axes."""
+    if copy:
+        views = meshgrid(*xi, copy=False, sparse=sparse, indexing=indexing)
+        return tuple([ops.clone(view) for view in views])
     if not sparse:
         return ops.meshgrid(*[ravel(x) for x in xi], indexing=indexing)
     axes = list(range(len(xi)))

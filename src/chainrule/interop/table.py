@@ -197,7 +197,7 @@ _ALGEBRA = [
     rule(np.linalg.multi_dot, linalg.multi_dot, "[arrays]"),
     rule(np.linalg.diagonal, linalg.diagonal, "x", "offset="),
     rule(np.linalg.trace, linalg.trace, "x", "offset=", "dtype="),
-    rule(np.linalg.matrix_power, linalg.matrix_power, "a", "n="),
+    rule(np.linalg.matrix_power, calculus.matrix_power),
     rule(np.linalg.det, linalg.det, "a"),
     rule(np.linalg.slogdet, linalg.slogdet, "a"),
     rule(np.linalg.inv, linalg.inv, "a"),

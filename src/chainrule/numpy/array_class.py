@@ -17,7 +17,7 @@ from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, storage_of
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import ArgumentTypeError, InPlaceError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import (
@@ -157,7 +157,7 @@ class ndarray(Tensor, metaclass=_Arrays):
     @property
     def real(self) -> Any:
         """The real part; can be assigned to. That of complex numbers is a read-only copy."""
-        return self if self._array.dtype.kind == "f" else _part(np.real(self), self)
+        return self if self._array.dtype.kind == "f" else _part(as_ndarrays(ops.real(self)), self)
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -166,7 +166,7 @@ class ndarray(Tensor, metaclass=_Arrays):
     @property
     def imag(self) -> Any:
         """The imaginary part, a read-only copy; can be assigned to."""
-        return _part(np.imag(self), self)
+        return _part(as_ndarrays(ops.imag(self)), self)
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -196,7 +196,7 @@ class ndarray(Tensor, metaclass=_Arrays):
         return as_ndarrays(result)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        unlock(self)
+        unlock(self, writes=True)
         set_at(self, key, array_of_list(value))
 
     def __iter__(self) -> Iterator[Any]:
@@ -280,8 +280,8 @@ class ndarray(Tensor, metaclass=_Arrays):
         self[...] = np.partition(self, kth, axis, kind)
 
     def conj(self) -> Any:
-        """Return the complex conjugate."""
-        return np.conjugate(self)
+        """Return the complex conjugate; the array itself if it is real."""
+        return np.conjugate(self) if np.iscomplexobj(self) else self
 
     conjugate = conj
 
@@ -356,6 +356,8 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     unwatched = None if kwargs else unwatched_for(args)
     if unwatched is not None:
         return unwatched(call, function, args, kwargs)
+    if function in _PARTS and args and isinstance(args[0], ndarray | ArrayProxy):
+        return getattr(args[0], function.__name__)  # read-only, as the part is a copy
     out = kwargs.get("out")
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
@@ -428,6 +430,8 @@ def as_ndarray(fresh: Tensor) -> Any:
     return fresh
 
 
+_PARTS = frozenset([np.real, np.imag])
+
 _parts: dict[int, tuple[Any, Any]] = {}
 """By the identity of the array of a real or imaginary part: itself and its origin, weakly."""
 
@@ -437,22 +441,36 @@ def _part(part: Any, origin: Tensor) -> Any:
 
     The part is a copy, so that they would not reach the origin.
     """
-    array = part._array
+    array, owner = part._array, origin
     if array.__class__ is np.ndarray:
         array.flags.writeable = False
-        key, forget = id(array), _parts.pop
-        owner = weakref.ref(storage_of(origin._array))
-        _parts[key] = (weakref.ref(array, lambda _: forget(key, None)), owner)
+        owner = storage_of(origin._array)
+    key, forget = id(array), _parts.pop
+    _parts[key] = weakref.ref(array, lambda _: forget(key, None)), weakref.ref(owner)
     return part
 
 
-def unlock(tensor: Tensor) -> None:
-    """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin."""
+def unlock(tensor: Tensor, writes: bool = False) -> None:
+    """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin.
+
+    Raises
+    ------
+    InPlaceError
+        If the tensor is to be written to, and only here it can be seen that it is such a part.
+    """
     if not _parts:
         return
     array = tensor._array
     part, origin = _parts.get(id(array), (None, None))
-    if part is not None and part() is array and origin() is None:
+    if part is None or part() is not array:
+        return
+    if array.__class__ is not np.ndarray:
+        if writes and origin() is not None:
+            raise InPlaceError(
+                "a real or imaginary part of complex numbers is a copy here, so that the numbers "
+                "would not change: assign to the part, z.real = value or z.imag = value"
+            )
+    elif origin() is None:
         array.flags.writeable = True
 
 
@@ -563,7 +581,8 @@ class _Flat:
         return iter(np.ravel(self.base))
 
     def __getitem__(self, key: Any) -> Any:
-        return np.ravel(self.base)[key]
+        found = np.ravel(self.base)[key]
+        return np.copy(found) if found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         positions = np.arange(self.base.size)[key]

@@ -72,7 +72,7 @@ def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any,
         if not self._array.ndim:  # numbers are NumPy's scalars, which don't change
             result = ufunc(self, other)
             return result if isinstance(result, Tensor) else as_ndarrays(np.asarray(result))
-        unlock(self)
+        unlock(self, writes=True)
         return operator(self, array_of_list(other))
 
     return method
@@ -87,6 +87,7 @@ _COMPARISONS: dict[str, Any] = {
     **{"le": np.less_equal, "gt": np.greater, "ge": np.greater_equal},
 }
 
+setattr(ndarray, "__pos__", lambda self: np.positive(self))  # noqa: B010 # a copy, unlike Tensor's
 for _name, _ufunc in _COMPARISONS.items():
     setattr(ndarray, f"__{_name}__", _comparison(_ufunc))
 for _name, _ufunc in _OPERATORS.items():

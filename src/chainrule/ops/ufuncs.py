@@ -6,6 +6,7 @@ derivative is zero, or refused.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -189,6 +190,20 @@ def _is_numpy_ufunc(ufunc: Any) -> bool:
 
 _CLIP = attrgetter("_core.umath.clip")(np)
 """The ufunc behind the method `clip` of arrays."""
+
+
+def _in_new_memory(function: Function) -> Function:
+    """Return a ufunc's function that copies where the operation returns its operand."""
+
+    @functools.wraps(function)
+    def copied(x: Any) -> Any:
+        result = function(x)
+        return elementwise.clone.apply(result) if result is x else result
+
+    return copied
+
+
+UFUNCS |= {name: _in_new_memory(UFUNCS[name]) for name in ("positive", "conjugate")}
 
 
 # --- the __array_ufunc__ protocol -----------------------------------------------------------------

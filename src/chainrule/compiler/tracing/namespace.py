@@ -247,7 +247,9 @@ class SymbolNamespace(NamespaceDefaults):
         return found
 
     def ravel(self, x: Any, order: str = "C") -> Symbol:
-        return self.reshape(x, (x.size,), order)
+        flat = self.reshape(x, (x.size,), order)
+        is_copy = self.is_contiguous(flat) is False  # as NumPy's is
+        return self.reshape(flat, flat.shape, copy=True) if is_copy else flat
 
     def is_contiguous(self, x: Any) -> bool | None:
         note_memory_use("order")

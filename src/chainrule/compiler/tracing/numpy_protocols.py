@@ -33,7 +33,7 @@ _BY_RULES = frozenset(
         *("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"),
         *("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"),
         *("flip", "fliplr", "flipud", "rot90", "rollaxis"),
-        *("atleast_1d", "atleast_2d", "atleast_3d", "real", "imag", "copy"),
+        *("atleast_1d", "atleast_2d", "atleast_3d", "copy"),
     ]
 )
 """Functions that write to an argument, or return views, as our rules for NumPy's functions do."""
@@ -103,6 +103,8 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
             for a in args
         )
         return function(*args, **kwargs)
+    if name in ("real", "imag"):
+        return getattr(self, name)
     if function in OF_VALUES:
         return function(*_values(args), **_values(kwargs))
     args, kwargs = _with_keywords(function, args, kwargs)

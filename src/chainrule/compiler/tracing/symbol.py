@@ -443,4 +443,4 @@ class Symbol(ArrayProxy):
         return self.namespace.reshape(self, shape, order=order)
 
     def ravel(self, order: str = "C") -> Any:
-        return self.namespace.reshape(self, (self.size,), order=order)
+        return self.namespace.ravel(self, order)

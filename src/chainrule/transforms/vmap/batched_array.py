@@ -136,11 +136,11 @@ class BatchedArray(ArrayProxy):
 
     @property
     def real(self) -> Any:
-        return self.namespace.real(self)
+        return self.make_view(lambda data: data.real)
 
     @property
     def imag(self) -> Any:
-        return self.namespace.imag(self)
+        return self.make_view(lambda data: data.imag)
 
     def __repr__(self) -> str:
         return f"<batch of {self.level.count} {self.dtype} {list(self.shape)}: {self.data!r}>"

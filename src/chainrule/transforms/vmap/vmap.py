@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -99,6 +103,41 @@ _ELEMENTWISE = ("poisson", "binomial")
 """Methods that draw a number for each element of their arguments."""
 
 
+def numpys_state() -> bytes | None:
+    """Return the state of `numpy.random`, in a tenth of a microsecond; None if it has another one.
+
+    It does not include the second number of a pair of normal ones, which NumPy keeps.
+    """
+    module = sys.modules.get("numpy.random.mtrand")
+    return None if module is None else _memory_of(module._rand._bit_generator).raw
+
+
+@functools.lru_cache(1)
+def _memory_of(generator: Any) -> Any:
+    if type(generator).__name__ != "MT19937":
+        return ctypes.create_string_buffer(0)
+    address = generator.ctypes.state_address  # 624 words and the position among them
+    return (ctypes.c_char * (4 * 625)).from_address(address)
+
+
+def check_numpys_draws(before: bytes | None, caller: str) -> None:
+    """Raise if `numpy.random` has drawn for all examples at once; not if another thread may have.
+
+    The functions of `numpy.random` do not know of examples.
+    """
+    if before is None or numpys_state() == before:
+        return
+    from chainrule.kernels.threads import HelperThreads  # keeps import chainrule fast
+
+    if {*threading.enumerate()} - {*HelperThreads.started} == {threading.current_thread()}:
+        raise AutogradError(
+            f"{caller}: the function drew random numbers from numpy.random, once for all "
+            "examples. Draw with chainrule.randn() and its kin, which know of the examples, or "
+            "outside of vmap, and pass the numbers as an argument; if all examples are to have "
+            'the same numbers, say randomness="same"'
+        )
+
+
 # --- vmap -----------------------------------------------------------------------------------------
 
 
@@ -125,6 +164,8 @@ def vmap(
         Position of the mapped dimension in the results; None for a result that all examples share.
     randomness : "error", "different" or "same", default "error"
         Whether random numbers may be drawn: different for each example, or the same for all.
+        Draws from `numpy.random` are the same for all. Methods of NumPy's generators and Python's
+        `random` are not noticed: they draw once, for all examples.
     strict : bool, default False
         Raise MissingRuleError where an operation would run for one example after the other.
     in_axes, out_axes : optional
@@ -206,7 +247,9 @@ def vmap(
 
         def call() -> tuple[Any, list[Any]]:
             arguments = pytree.map_leaves(args, lambda _: next(inside))
+            before = numpys_state() if outside is None and randomness != "same" else None
             result = call_of_user(func, *arguments, **kwargs)
+            check_numpys_draws(before, caller)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
