@@ -52,14 +52,17 @@ SLOW = [
     "compiler/codegen",
     "compiler/control_flow",
     "compiler/eager",
+    "compiler/ir",
     "compiler/native",
     "compiler/passes",
     "compiler/test_conformance.py",
+    "compiler/test_export_sizes.py",
+    "compiler/test_export_text.py",
     "compiler/test_expressions.py",
     "compiler/test_public_functions.py",
-    "compiler/test_export_sizes.py",
     "compiler/test_random_programs.py",
     "compiler/test_training_steps.py",
+    "compiler/tracing/test_rolled_walk.py",
     "dask_fit",
     "dask_objective",
     "distributions",
@@ -79,6 +82,7 @@ SLOW = [
     "scipy_integrate",
     "scipy_interpolate",
     "scipy_linalg",
+    "scipy_ndimage",
     "scipy_optimize",
     "scipy_signal",
     "scipy_spatial",
@@ -88,7 +92,9 @@ SLOW = [
     "test_architecture.py",
     "test_demo.py",
     "test_docs.py",
+    "test_operation.py",
     "test_plotting.py",
+    "test_reference_pages.py",
     "test_typing.py",
     "transforms/test_vmap_rules.py",
     "visualization",
@@ -114,6 +120,10 @@ def use_venv(name, base_python=None):
 
 
 use_venv(".venv")
+
+# pip would compile all that it installs on one core, in half a minute. Python compiles on import,
+# and the tests import a third of it.
+PIP_INSTALL = ["-m", "pip", "install", "--quiet", "--no-compile"]
 
 
 class Failure(Exception):
@@ -268,7 +278,7 @@ def try_out(wheel, sdist):
             archive.extractall(folder)
         (source,) = Path(folder).iterdir()
         shutil.rmtree(str(source / "src"))  # the wheel is what is tried
-        quietly(PYTHON, "-m", "pip", "install", "--quiet", wheel, "pytest>=8.2", "hypothesis")
+        quietly(PYTHON, *PIP_INSTALL, wheel, "pytest>=8.2", "hypothesis")
         for command in (["--help"], ["doctor"]):
             quietly(PYTHON, "-m", "chainrule", *command)
         return call(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", source / TRIED_TEST)
@@ -430,7 +440,7 @@ def install_chainrule(extras):
     try:
         first_that_works(
             [["uv", "pip", "install", "--quiet", "--python", PYTHON, "--editable", target]],
-            [[PYTHON, "-m", "pip", "install", "--quiet", "--editable", target]],
+            [[PYTHON, *PIP_INSTALL, "--editable", target]],
         )
     except Failure as failure:
         raise Failure(
@@ -447,7 +457,7 @@ def install_peer(requirement):
     """
     say(f"Installing {requirement} to compare with ...")
     try:
-        quietly(PYTHON, "-m", "pip", "install", "--quiet", requirement)
+        quietly(PYTHON, *PIP_INSTALL, requirement)
     except Failure as failure:
         say(f"{failure}\nGoing on without {requirement}: comparisons with it will be skipped.")
         return False

@@ -32,21 +32,8 @@ def names_of(namespace: str) -> list[str]:
     return list(module.__all__)
 
 
-# Stubs and type checkers belong to `python3 dev.py lint`: here they are thorough tests.
-
-# --- stubs ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_the_stubs_are_what_the_tool_writes() -> None:
-    stubs = runpy.run_path(str(ROOT / "tools" / "stubs.py"))["stubs"]
-    stale = [
-        str(path.relative_to(SOURCES))
-        for path, text in stubs().items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
-    assert stale == [], "run `python tools/stubs.py`"
-
+# `python3 dev.py lint` compares the stubs with what their tool writes, and runs pyright: what else
+# needs a type checker is thorough.
 
 # --- type checkers --------------------------------------------------------------------------------
 
@@ -91,15 +78,6 @@ def checked(mypy: Checker, tmp_path: Path) -> Callable[[str], list[str]]:
 def test_a_program_passes_and_its_mistakes_are_found(mypy: Checker) -> None:
     said = mypy(PROGRAMS / "user_program.py", PROGRAMS / "mistakes.py").splitlines()
     assert [line for line in said if PROGRAMS.name in line] == []
-
-
-@pytest.mark.thorough
-def test_pyright_finds_the_same() -> None:
-    if find_spec("basedpyright") is None:
-        pytest.skip("basedpyright is not installed: it comes with the extra `lint`")
-    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
 
 
 def test_the_program_runs() -> None:

@@ -61,6 +61,10 @@ def test_traced_layouts_match_memory(cases: list[Case]) -> None:
     demand(check_order, cases)
 
 
+class _Traced(Exception):
+    """Ends a call after its trace: nothing need be compiled."""
+
+
 def check_order(case: Case) -> None:
     subject = Subject(case)
     points = plain(subject.points)
@@ -69,9 +73,10 @@ def check_order(case: Case) -> None:
 
     def function(*points: Any) -> Any:
         traced[:] = [t._array for t in subject(*points)]
-        return points[0].sum() if points else 0
+        raise _Traced
 
-    cr.compile(function, backend="numpy")(*points)
+    with pytest.raises(_Traced):
+        cr.compile(function, backend="numpy")(*points)
     for array, symbol in zip(outputs, traced, strict=True):
         if array.size and isinstance(symbol, Symbol) and symbol.layout is not None:
             assert _steps(array.shape, array.strides) == _steps(array.shape, symbol.layout)
