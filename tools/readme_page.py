@@ -59,8 +59,13 @@ def table() -> str:
     lines = [f"| µs | {' | '.join(COLUMNS)} |", "| --- " + "| ---: " * len(COLUMNS) + "|"]
     for label, part, name in ROWS:
         cells = figures(text, part, name)
-        lines.append(f"| {label} | " + " | ".join(cells.get(c, "–") for c in COLUMNS) + " |")
+        lines.append(f"| {label} | " + " | ".join(short(cells.get(c, "–")) for c in COLUMNS) + " |")
     return "\n".join(lines)
+
+
+def short(figure: str) -> str:
+    """Return a figure without the digits that change from run to run."""
+    return f"{float(figure):,.0f}" if figure != "–" and float(figure) >= 100 else figure
 
 
 def with_table(page: str) -> str:

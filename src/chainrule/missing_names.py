@@ -51,8 +51,6 @@ _INSTEAD = {
         "keras": "say cr.nn for layers, and cr.optim for optimizers",
         "convert_to_tensor": "say cr.tensor, or cr.as_tensor, which copies nothing it can share",
         "function": "say cr.compile",
-        "reduce_sum": "say cr.sum",
-        "reduce_mean": "say cr.mean",
         "reduce_max": "say cr.amax",
         "reduce_min": "say cr.amin",
         # of NumPy
@@ -72,6 +70,10 @@ _INSTEAD = {
         "reduce_scatter gather scatter send recv": "it is a method of cr.distributed.world()",
         "fsdp rpc tensor": "say nn.parallel.DistributedDataParallel, or cr.distributed.world()",
         "all_to_all": "say x = cr.distributed.world().alltoall(x)",
+    },
+    "chainrule.distributions": {
+        "Gaussian": "say cr.distributions.Normal",
+        "Flip": "say cr.distributions.Bernoulli",
     },
     "chainrule.hub": {
         "load": "nothing is downloaded: copy the model's code, and load its weights with cr.load",
@@ -317,6 +319,8 @@ def _elsewhere(module: str, name: str) -> str:
     if name[:1].isupper():
         found = [home for home in _HOMES if name in import_module(f"chainrule.{home}").__all__]
         return f"say cr.{found[0]}.{name}" if found else ""
+    if name.startswith("reduce_"):  # of TensorFlow
+        return _like(name.removeprefix("reduce_"), ".")
     of_numpy = getattr(np, name, None)
     if callable(of_numpy) and of_numpy in import_module("chainrule.interop.table").RULES:
         return f"say np.{name}, which takes Tensors"

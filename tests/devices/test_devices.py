@@ -248,6 +248,38 @@ def test_a_matrix_that_is_not_positive_definite_raises() -> None:
 # --- making, printing, copying, files -------------------------------------------------------------
 
 
+def test_singular_matrices_are_found_where_they_are_asked_for() -> None:
+    """A device inverts them in silence."""
+    good = cr.tensor([[2.0, 1.0], [1.0, 2.0]], device="cuda")
+    bad = cr.tensor([[1.0, 2.0], [2.0, 4.0]], device="cuda")
+    both = cr.stack([good, bad])
+    assert cr.linalg.inv_ex(both).info.tolist() == [0, 2]
+    assert cr.linalg.solve_ex(both, cr.ones(2, 2, device="cuda")).info.tolist() == [0, 2]
+    assert cr.linalg.cholesky_ex(both).info.tolist() == [0, 2]
+    assert cr.linalg.cond(both, 1).isinf().tolist() == [False, True]
+    with pytest.raises(cr.errors.LinAlgError, match=r"\(Batch element 1\): the matrix is singular"):
+        cr.linalg.inv_ex(both, check_errors=True)
+
+
+def test_factors_solve_on_the_device() -> None:
+    a = cr.tensor([[0.0, 1.0], [2.0, 1.0]], device="cuda")
+    b = cr.tensor([[1.0], [3.0]], device="cuda")
+    factors, pivots = cr.linalg.lu_factor(a)
+    for adjoint, matrix in ((False, a), (True, a.mT)):
+        x = cr.linalg.lu_solve(factors, pivots, b.expand(3, 2, 1), adjoint=adjoint)
+        assert cr.allclose(matrix @ x, b)
+    assert cr.linalg.pinv(a, rtol=cr.tensor([0.1, 0.9], device="cuda")).shape == (2, 2, 2)
+
+
+def test_a_mask_chooses_between_numbers() -> None:
+    mask = cr.tensor([True, False], device="cuda")
+    for number in (2.0, np.float64(2.0)):
+        found = cr.where(mask, 1.0, number)
+        assert (found.device.type, found.tolist()) == ("cuda", [1.0, 2.0])
+    with pytest.raises(cr.errors.DeviceError):
+        cr.where(mask, np.ones(2), 1.0)
+
+
 def test_the_default_device() -> None:
     assert cr.get_default_device() == "cpu"
     with cr.device("cuda"):

@@ -74,10 +74,11 @@ def check_number(tensor: Tensor) -> None:
     """
     frame = sys._getframe(1)
     if tensor._array.size != 1:  # a ValueError, as in PyTorch: Matplotlib catches it
-        text, mend = attempted(frame, "Use tolist()")
+        text, mend = attempted(frame, "")
+        place = f" in {text}. {mend}" if mend else ". Use tolist()"
         raise ArgumentError(
             "only one element tensors can be converted to Python scalars: got the shape "
-            f"{list(tensor._array.shape)}{f' in {text}' if text != 'this' else ''}. {mend}"
+            f"{list(tensor._array.shape)}{place}"
         )
     if not tensor.requires_grad or not is_grad_enabled():
         return

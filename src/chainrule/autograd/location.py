@@ -101,7 +101,10 @@ def entered() -> str:
     name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
-        name, frame = frame.f_code.co_name, frame.f_back
+        name = frame.f_code.co_name
+        if name == "array_function":  # NumPy's own was called
+            name = getattr(frame.f_locals.get("function"), "__name__", name)
+        frame = frame.f_back
     return f"{name}(): " if name.isidentifier() and name != "function" else ""
 
 

@@ -447,18 +447,22 @@ class Tensor(TensorMethods):
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
             raise ArgumentTypeError(
-                "only integer tensors of a single element can be converted to an index"
+                "only integer tensors of a single element can be converted to an index, but got "
+                f"{self._array.dtype} of the shape {list(self._array.shape)}: write int(x) of a "
+                "number, and choose one of several"
             )
         return int(self._array.item())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
-            raise ArgumentTypeError("len() of a 0-d tensor")
+            raise ArgumentTypeError("len() of a 0-d tensor, which is a number: it has no rows")
         return len(self._array)
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
-            raise ArgumentTypeError("iteration over a 0-d tensor")
+            raise ArgumentTypeError(
+                "iteration over a 0-d tensor, which is a number: take it itself, or x.reshape(1)"
+            )
         return iter(self.unbind(0))
 
     def __reversed__(self) -> Tensor:

@@ -142,7 +142,11 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "sequence" not in str(error):
             raise
-        raise ShapeError(_ragged_text(data) or f"tensor(): {error}") from None
+        raise ShapeError(
+            _ragged_text(data)
+            or f"tensor(): {error} Tensors of several shapes stay a list, or are filled up, as by "
+            "nn.utils.rnn.pad_sequence(data)"
+        ) from None
 
 
 _PLAIN = {bool, int, float, complex}

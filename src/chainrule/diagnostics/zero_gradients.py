@@ -173,7 +173,7 @@ def _by_values(node: PrimitiveNode) -> str | None:
     primitive, settings = node.plan.primitive, node.settings or {}
     saved = [np.asarray(whole(x)) for x in node.saved or () if hasattr(x, "shape")]
     if primitive in (reductions.softmax, reductions.log_softmax):
-        axis: Any = settings.get("axis")
+        axis = settings["axis"]
         if any(x.shape[axis] == 1 for x in saved):
             return _ONE_ELEMENT
         if primitive is reductions.softmax and any(x.max(axis).min() < 0.999 for x in saved):

@@ -107,7 +107,7 @@ def apply_lapack(
     except np.linalg.LinAlgError:
         x = whole(inputs[0]._array)
         kernel = getattr(namespace(x).linalg, trial or getattr(operation, "name", name))
-        prefix, matrix = _first_failing(x, kernel)
+        prefix, matrix = first_failing(x, kernel)
         text = reason if isinstance(reason, str) else reason(matrix)
         if isinstance(reason, str) and not namespace(x).isfinite(matrix).all():
             what = text.split(" because ")[0]
@@ -115,7 +115,7 @@ def apply_lapack(
         raise LinAlgError(f"linalg.{name}: {prefix}{text}") from None
 
 
-def _first_failing(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
+def first_failing(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
     """Return a prefix that names the first matrix on which a kernel fails, and that matrix."""
     stack = x.reshape(-1, *x.shape[-2:])
     for i, matrix in enumerate(stack):

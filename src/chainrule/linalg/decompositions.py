@@ -11,7 +11,6 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, LinAlgError
 from chainrule.linalg.arguments import (
-    accepts,
     adjoint,
     apply_lapack,
     is_tracked,
@@ -100,7 +99,11 @@ def leading_minor(matrix: Array) -> int:
 
 def _is_positive(matrix: Array) -> bool:
     xp = namespace(matrix)
-    return accepts(xp.linalg.cholesky, matrix) and not xp.isnan(matrix).any()
+    try:
+        factor = xp.linalg.cholesky(matrix)
+    except ValueError:  # base class of NumPy's LinAlgError
+        return False
+    return not (xp.isnan(matrix).any() or xp.isnan(factor).any())
 
 
 class QRResult(NamedTuple):

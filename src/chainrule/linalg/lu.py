@@ -95,7 +95,8 @@ def _permute_rows(x: Tensor, order: Array) -> Tensor:
     if x.shape[:-2] != shape:
         x = shaping.broadcast_to.apply(x, shape=(*shape, *x.shape[-2:]))
     if order.shape[:-1] != shape:
-        return _permute_rows(x, np.broadcast_to(order, (*shape, order.shape[-1])))
+        order = namespace(order).broadcast_to(order, (*shape, order.shape[-1]))
+        return _permute_rows(x, order)
     return indexing.index.apply(x, key=(*grid, order))
 
 
@@ -304,4 +305,4 @@ def _solve_transposed_factors(factors: Tensor, order: Array, sides: Tensor) -> T
     transposed_factors = transposed(factors)
     inner = solve_triangular(transposed_factors, sides, upper=False)
     outer = solve_triangular(transposed_factors, inner, upper=True, unitriangular=True)
-    return _permute_rows(outer, np.argsort(order, axis=-1))
+    return _permute_rows(outer, order.argsort(axis=-1))

@@ -302,7 +302,11 @@ def cond(A: Operand, p: Order = None) -> Tensor:
         return smallest / largest if p == -2 else largest / smallest
     x = square(A, "cond")
     try:
-        return matrix_norm(x, p) * matrix_norm(inv(x), p)
+        found: Tensor = matrix_norm(x, p) * matrix_norm(inv(x), p)
+        if not x.is_cuda:
+            return found
+        # A device inverts singular matrices in silence, to infinities and nan.
+        return ops.where(ops.isnan(found) & ops.isfinite(x).all(dim=(-2, -1)), math.inf, found)
     except LinAlgError:
         return _cond_of_singular(x, p)
 

@@ -147,7 +147,7 @@ def pinv(
     if hermitian:
         x = solve_primitives.hermitian.apply(x)
     low, part = tolerances(x, atol, rcond if rtol is None else rtol)
-    *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), np.shape(low), np.shape(part))
+    *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), *map(_shape, (low, part)))
     if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance
         x = shaping.broadcast_to.apply(x, shape=(*batch, *x.shape[-2:]))
     settings = {"atol": low, "rtol": part, "hermitian": bool(hermitian)}
@@ -155,6 +155,10 @@ def pinv(
         "pinv", solve_primitives.pinv, _NOT_CONVERGED, x, trial="svd", **settings
     )
     return result
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return getattr(value, "shape", ())
 
 
 def pinverse(A: Operand, rcond: Operand = 1e-15) -> Tensor:

@@ -64,7 +64,10 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
             )
         return nonzero(condition, as_tuple=True)
     if not (input.__class__ is Tensor is other.__class__):
+        are_numbers = not any(isinstance(x, Tensor) or np.ndim(x) for x in (input, other))
         input, other = as_tensors((input, other))
+        if are_numbers and isinstance(condition, Tensor) and condition.is_cuda:
+            input, other = input.to(condition.device), other.to(condition.device)
     mask = _as_mask(condition)
     if input._array.dtype is not other._array.dtype and input.dtype != other.dtype:
         dtype = promoted(input.dtype, other.dtype)

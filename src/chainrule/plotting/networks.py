@@ -235,6 +235,7 @@ def _histograms(named: Mapping[str, Array], label: str, ax: Any) -> Any:
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(len(values) - 0.7 + 0.2 * many, -0.5 if many else -1.0)
     ax.set_xlabel(label)
+    ax.locator_params(axis="x", nbins=5)  # with the decimals of small gradients, more would overlap
     tidy(ax, "x")
     ax.spines["left"].set_visible(False)
     return ax
