@@ -131,8 +131,6 @@ def small_function(
     subprogram = _Subprogram(run, readers).program(name)
     over = _in_place_outputs(subprogram, program)
     function = function_of(subprogram, over, max_ms, kernels)
-    if function.constants:
-        raise UnfitError("arrays that are constants")
     if function.is_checked and over:  # NumPy may have to compute from the inputs again
         over = {}
         function = function_of(subprogram, over, max_ms, kernels)
@@ -152,6 +150,7 @@ def small_function(
         subprogram if function.is_checked else None,
         function.table,
         bound=function.products.bound,
+        constants=tuple([array.ravel() for array in function.constants]),
     )
 
 
@@ -264,6 +263,8 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
     for i, value in enumerate([*subprogram.inputs, *made]):
         if value.dtype in REAL_DTYPES:
             flat[i] += f".view(np.{REAL_DTYPES[value.dtype].name})"
+    if function.constants:
+        flat.insert(len(subprogram.inputs), "*constants")
     flat += [f"np.empty({n}, {code!r})" for code, n in function.scratch.items()]
     if function.is_checked:
         lines.append("    status = np.zeros(1, np.int64)")
