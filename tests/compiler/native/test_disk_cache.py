@@ -113,6 +113,7 @@ def test_the_environment_is_part_of_the_cache_key(monkeypatch: Any) -> None:
 def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> None:
     from chainrule.compiler.native import (
         dense_kernels,
+        fourier_kernels,
         gemm_microkernel,
         libm_beyond,
         llvm_codegen,
@@ -134,6 +135,7 @@ def test_sources_of_compiled_functions_are_part_of_the_cache_key(llvm: Any) -> N
         llvm_expressions.ExpressionWriter.call,
         llvm_types.weak,
         dense_kernels.search,
+        fourier_kernels.fourier_2,
         libm_beyond.add,
         trigonometry.sin_f4,
     ]

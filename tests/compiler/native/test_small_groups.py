@@ -199,3 +199,29 @@ def test_random_programs_agree_with_eager(steps: list[Any]) -> None:
         return function
 
     agree(make)
+
+
+@pytest.mark.filterwarnings("ignore::chainrule.errors.PerformanceWarning")
+def test_operations_that_are_alike_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program without repetition, of a few kinds of operations."""
+    asked = []
+    why_unfit = small_groups.why_unfit
+
+    def counted(op: Any, constants: Any) -> Any:
+        asked.append(op.function)
+        return why_unfit(op, constants)
+
+    monkeypatch.setattr(small_groups, "why_unfit", counted)
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "0.2")  # beyond it there are several functions
+
+    def products(x: Any, y: Any) -> Any:
+        for number in range(60):
+            for _ in range(number * number % 7):
+                x = x.sin() * 0.5
+            x = (x @ y) * 0.1 + x[::-1] + y[number % 3]
+        return x
+
+    x, y = cr.tensor(np.eye(4)), cr.tensor(np.full((4, 4), 0.1))
+    found = cr.compile(products, verify=False)(x, y)
+    np.testing.assert_allclose(found, products(x, y), rtol=1e-12)
+    assert 1 <= asked.count("np.matmul") <= 2

@@ -199,3 +199,23 @@ def test_random_shapes_agree(function: Function, shape: list[int], is_reversed: 
     x = np.random.default_rng(len(shape)).normal(size=shape)
     with np.errstate(all="ignore"):
         assert_close(lambda a: function(a.flip(-1) if is_reversed else a), x)
+
+
+def test_writes_at_index_arrays_of_which_the_last_to_a_place_remains() -> None:
+    """Also in the backward pass, for indices that a call may change."""
+
+    def values(a: Any, b: Any, i: Any, j: Any) -> Any:
+        for k in range(12):
+            a = a.clone()
+            a[i] = a[j] * 0.5 + b[k]
+            a[j] -= 0.1 * a[i].clone()
+        return cr.autograd_grad((a**2).sum(), (a0, b))
+
+    a0 = cr.tensor(np.linspace(-1, 1, 8), requires_grad=True)
+    b = cr.tensor(np.linspace(0, 1, 12), requires_grad=True)
+    compiled = cr.compile(values, backend="native", strict=True)
+    for i in ([3, 1, 3, 7], [0, 0, 0, -8]):
+        indices = cr.tensor(i), cr.tensor([0, 2, 5, 6])
+        wanted = values(a0, b, *indices)
+        for got, want in zip(compiled(a0, b, *indices), wanted, strict=True):
+            np.testing.assert_allclose(got.detach(), want.detach(), rtol=1e-12)

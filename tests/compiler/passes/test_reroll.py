@@ -285,6 +285,37 @@ def test_loops_in_loops_are_rolled_up_whatever_the_lengths() -> None:
     assert max(lengths) < 400  # 14 × 14 cells are 6,000 operations
 
 
+def solved(u: Any, r: Any, rounds: int) -> Any:
+    """Solve a tridiagonal system in each round: one loop reads parts of what another stacked."""
+    for _ in range(rounds):
+        c, d, rows, found = r * 0.0, r * 0.0, [], []
+        for value in u:
+            m = 1.0 + 2.0 * r + r * c
+            c, d = -r / m, (value + r * d) / m
+            rows.append(cr.stack([c, d]))
+        x = r * 0.0
+        for row in rows[::-1]:
+            x = row[1] - row[0] * x
+            found.append(x)
+        u = cr.stack(found[::-1])
+    return (u**2).sum()
+
+
+def test_backward_loops_read_what_loops_in_loops_stacked() -> None:
+    u = cr.tensor(RNG.standard_normal(18), requires_grad=True)
+    r = cr.tensor(0.3, dtype=cr.float64, requires_grad=True)
+    lines = []
+    for rounds in (10, 14):
+        compiled = compiled_to_numpy(
+            lambda u, r, n=rounds: cr.autograd_grad(solved(u, r, n), (u, r))
+        )
+        wanted = cr.autograd_grad(solved(u, r, rounds), (u, r))
+        for got, want in zip(compiled(u, r), wanted, strict=True):
+            np.testing.assert_allclose(got.detach(), want.detach(), rtol=1e-9)
+        lines.append(len(compiled.source.splitlines()))
+    assert lines[0] == lines[1]
+
+
 def test_equal_constants_of_the_steps_are_one() -> None:
     def multiplied(h: Any) -> Any:
         for _ in range(N):

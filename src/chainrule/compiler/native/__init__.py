@@ -229,6 +229,8 @@ def _others(loop: Loop) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if loop.checked is not None:
         found["otherwise"] = numpy_runner(loop.checked)
+    if loop.constants:
+        found["constants"] = loop.constants
     if loop.table is not None:
         found |= {"table": loop.table, "unused": [loop.table] * loop.unused}
     return found

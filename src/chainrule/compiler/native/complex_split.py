@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, Write, map_values
+from chainrule.compiler.native import fourier_codegen as fourier
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.op_recorder import RecordedArray, Recorder
@@ -60,6 +61,12 @@ class _Namespace(Recorder):
         number = Value((), dtype)
         self.constants[number] = np.zeros((), dtype)
         return self.broadcast_to(RecordedArray(number, self.ops), shape)
+
+    def constant(self, array: Any) -> Any:
+        """Return a constant array."""
+        value = Value(array.shape, array.dtype)
+        self.constants[value] = array
+        return RecordedArray(value, self.ops)
 
 
 class _Splitter:
@@ -369,7 +376,24 @@ def _vdot(xp: Recorder, dtype: Any, x: Any, y: Any) -> Pair:
     return Pair(xp.sum(found.real), xp.sum(found.imag))
 
 
+def _fourier(name: str) -> Rule:
+    """Return the rule of a transform of `np.fft`."""
+
+    def rule(xp: Any, dtype: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if "irfft" not in name and "rfft" in name:
+            return Pair(*fourier.half(xp, x, *fourier.settings(name, x.shape, *args, **kwargs)))
+        x = _pair(x, dtype)
+        imag = x.imag if isinstance(x.imag, RecordedArray) else xp.zeros(x.real.shape, dtype)
+        settings = fourier.settings(name, x.real.shape, *args, **kwargs)
+        if "irfft" in name:
+            return fourier.real_of_half(xp, x.real, imag, *settings)
+        return Pair(*fourier.full(xp, x.real, imag, "ifft" in name, *settings))
+
+    return rule
+
+
 _RULES: dict[str, Rule] = {
+    **{f"np.fft.{name}": _fourier(name) for name in fourier.TRANSFORMS},
     "np.add": _on_pairs(lambda xp, x, y: Pair(x.real + y.real, x.imag + y.imag)),
     "np.subtract": _on_pairs(lambda xp, x, y: Pair(x.real - y.real, x.imag - y.imag)),
     "np.multiply": _on_pairs(_multiply),

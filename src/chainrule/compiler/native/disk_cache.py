@@ -352,6 +352,7 @@ def compiled_sources() -> list[Path]:
     """Return the files of the modules that are compiled into loops or compile them."""
     names = [
         "dense_kernels",
+        "fourier_kernels",
         "gemm_microkernel",
         "jit",
         "libm_beyond",

@@ -96,6 +96,7 @@ class Layout:
         self.counters: dict[Value, tuple[range, str]] = {}  # loop counters: range and source
         self.sizes: Counter[str] = Counter()  # elements of the buffer of each type
         self.constants: dict[Value, Any] = {}  # arrays passed as arguments
+        self.shared: dict[Any, Value] = {}  # what several operations use
         self.products = Products()
         self.loops: list[LoopLines] = []  # the loops around, outermost first
         for value, array in program.constants.items():
@@ -106,6 +107,21 @@ class Layout:
         """Pass a constant array as an argument."""
         self.parameter(value, "constant")
         self.constants[value] = array
+
+    def shared_constant(self, key: Any, array: Any) -> Address:
+        """Return the address of a constant array, an argument for all that ask with a key."""
+        value = self.shared.get(key)
+        if value is None:
+            value = self.shared[key] = Value(array.shape, array.dtype)
+            self.constant(value, array)
+        return self.address(value)
+
+    def scratch(self, size: int, dtype: Any, number: int) -> Address:
+        """Return the address of memory for one operation, by its size and number."""
+        key = size, dtype, number
+        if key not in self.shared:
+            self.shared[key] = Value((size,), dtype)
+        return self.allocate(self.shared[key])
 
     def parameter(self, value: Value, stem: str = "in") -> str:
         """Add an argument that holds a value; return its name."""

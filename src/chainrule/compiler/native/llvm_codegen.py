@@ -152,10 +152,15 @@ def _emitted_helper(name: str, kinds: tuple[str, ...], is_shared: bool) -> Modul
     If it `is_shared` by many kernels, LLVM may not write it out for each of them.
     """
     function, scope, flags, attribute = _library()[name]
+    is_whole = attribute == "noinline"  # a pass over arrays
     attribute = attribute or "noinline" * is_shared
     module = Module()
+    if is_whole:
+        module.hints = ["short"]
     head = f"define internal {{returned}} @{{symbol}}({{parameters}}) {attribute} nounwind"
-    _Function(module, function, scope, list(kinds), flags).add(_symbol(name, kinds), head)
+    _Function(module, function, scope, list(kinds), flags).add(
+        _symbol(name, kinds), head, distinct=is_whole
+    )
     return module
 
 
@@ -167,6 +172,7 @@ _INLINED = {
     "trigonometry.py": "alwaysinline",
     "threads/worker.py": "alwaysinline",
     "dense_kernels.py": "",  # LLVM decides: there may be many calls
+    "fourier_kernels.py": "noinline",
 }
 
 
@@ -179,7 +185,8 @@ def _library() -> dict[str, tuple[ast.FunctionDef, dict[str, Any], frozenset[str
         scope = _constants(tree)
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
-                flags = _FLAGS.get(node.name, ("contract",) if node.name[-3:-1] == "_f" else ())
+                contracts = node.name[-3:-1] == "_f" or attribute == "noinline"
+                flags = _FLAGS.get(node.name, ("contract",) if contracts else ())
                 found[node.name] = node, scope, frozenset(flags), attribute
     return found
 

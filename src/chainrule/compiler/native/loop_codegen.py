@@ -52,6 +52,7 @@ class Loop(NamedTuple):
     table: Any = None  # the calls that it makes, if it is the function of `Kernels`
     unused: int = 0  # arguments of that function that it has no array for
     bound: Bind = lambda function: function  # gives machine code further arguments
+    constants: tuple[Any, ...] = ()  # arrays that it passes on
 
 
 class Layout(Protocol):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
+from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.program import Names, Op, Program, Value
 from chainrule.compiler.native.call_tables import Kernels
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES
@@ -24,6 +25,7 @@ from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
 from chainrule.compiler.native.statement_codegen import WRITERS
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.native.whole_program import Function, function_of
+from chainrule.compiler.passes.structural_keys import structural_key
 
 MAX_ELEMENTS = 1 << 13
 """Largest number of elements of an array; for larger ones the call overhead does not matter."""
@@ -35,8 +37,9 @@ MAX_MULTIPLIES = 1 << 12
 def small_runs(groups: list[FusionGroup], accesses: Accesses) -> Iterator[list[FusionGroup]]:
     """Yield runs of consecutive small groups for which one call is faster than several."""
     run: list[FusionGroup] = []
+    known: dict[Any, bool] = {}
     for group in groups:
-        if _is_small(group, accesses):
+        if _is_small(group, accesses, known):
             run.append(group)
         elif not all(_is_free(op, accesses) for _, op in group.ops):
             if _pays(run):
@@ -81,7 +84,7 @@ def _is_free(op: Op, accesses: Accesses) -> bool:
     return accesses.is_view(op) or not (op.inputs or op.regions or op.function == DRAW)
 
 
-def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
+def _is_small(group: FusionGroup, accesses: Accesses, known: dict[Any, bool]) -> bool:
     ops = [op for _, op in group.ops]
     values = {v for op in ops for v in (*op.inputs, *op.outs)}
     values |= {accesses.of(v).base for v in values}
@@ -92,16 +95,25 @@ def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
         return False
     if any(_is_free(op, accesses) for op in ops):
         return False
-    return all(_is_supported(op, accesses) for op in ops)
+    return all(_is_supported(op, accesses, known) for op in ops)
 
 
-def _is_supported(op: Op, accesses: Accesses) -> bool:
+def _is_supported(op: Op, accesses: Accesses, known: dict[Any, bool]) -> bool:
+    """Return whether an operation alone has a function; `known` says so of those alike."""
     if op.function == "np.matmul" and op.out.size * op.args[0].shape[-1] > MAX_MULTIPLIES:
         return False
     if loop_shape(op, scalar_or_libm) is not None:
         return True
-    known = op.function in WRITERS or op.function in RULES or op.function in FUNCTIONS
-    return known and why_unfit(op, accesses.constants) is None
+    if op.function not in WRITERS and op.function not in RULES and op.function not in FUNCTIONS:
+        return False
+    structure, leaves = structural_key(op)
+    order = {value: number for number, value in enumerate(op.inputs)}
+    constants = [accesses.constants.get(value) for value in order]
+    numbers = [constant_key(c[()]) if c is not None and not c.ndim else None for c in constants]
+    key = structure, *numbers, *[order.get(leaf, (leaf,)) for leaf in leaves]
+    if key not in known:
+        known[key] = why_unfit(op, accesses.constants) is None
+    return known[key]
 
 
 def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
@@ -131,8 +143,6 @@ def small_function(
     subprogram = _Subprogram(run, readers).program(name)
     over = _in_place_outputs(subprogram, program)
     function = function_of(subprogram, over, max_ms, kernels)
-    if function.constants:
-        raise UnfitError("arrays that are constants")
     if function.is_checked and over:  # NumPy may have to compute from the inputs again
         over = {}
         function = function_of(subprogram, over, max_ms, kernels)
@@ -152,6 +162,7 @@ def small_function(
         subprogram if function.is_checked else None,
         function.table,
         bound=function.products.bound,
+        constants=tuple([array.ravel() for array in function.constants]),
     )
 
 
@@ -264,6 +275,8 @@ def _wrapper(subprogram: Program, function: Function, over: dict[Value, Value]) 
     for i, value in enumerate([*subprogram.inputs, *made]):
         if value.dtype in REAL_DTYPES:
             flat[i] += f".view(np.{REAL_DTYPES[value.dtype].name})"
+    if function.constants:
+        flat.insert(len(subprogram.inputs), "*constants")
     flat += [f"np.empty({n}, {code!r})" for code, n in function.scratch.items()]
     if function.is_checked:
         lines.append("    status = np.zeros(1, np.int64)")

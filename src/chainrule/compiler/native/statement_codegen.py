@@ -11,6 +11,7 @@ import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
+from chainrule.compiler.native.fourier_codegen import FOURIER, Fourier
 from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups, single_groups
 from chainrule.compiler.native.indexing_codegen import RUNNING, Indexing, contiguous
 from chainrule.compiler.native.layout import LargeError, Layout, LoopLines, UnfitError
@@ -46,7 +47,7 @@ def statement_blocks(
     return _Statements(program, accesses, layout, find(program, accesses, scalar_or_libm)).blocks()
 
 
-class _Statements(Indexing, LinearAlgebra, Reductions):
+class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
     def __init__(
         self, program: Program, accesses: Accesses, layout: Layout, groups: list[FusionGroup]
     ) -> None:
@@ -337,6 +338,7 @@ def _is_contiguous(access: Access, value: Value) -> bool:
 
 WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "check": _Statements._check,
+    FOURIER: _Statements.fourier,
     "np.matmul": _Statements.matmul,
     "np.concat": _Statements._concat,
     "np.concatenate": _Statements._concat,

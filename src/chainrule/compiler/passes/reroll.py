@@ -116,11 +116,14 @@ class _LoopFinder:
                     yield part, loop
 
     def _is_rollable(self, repeated: Repetition) -> bool:
-        """Whether a loop of these ops is of use: one of views alone is made where they are used."""
+        """Whether a loop of these ops is of use: views alone are made where they are used.
+
+        Stacks alone become slices of what loops have stacked.
+        """
         body = self.ops[repeated.start : repeated.start + repeated.period]
         if any(op.function == DRAW for op in body):
             return False
-        return not all(op.function in VIEWS for op in body)
+        return not all(op.function in VIEWS or op.function == "np.stack" for op in body)
 
     def _loop_in(self, repeated: Repetition) -> Loop | None:
         """Return the first loop of a repetition in which the operands have the same roles."""

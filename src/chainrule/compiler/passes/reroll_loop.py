@@ -202,7 +202,7 @@ class LoopBuilder(StepTables):
 
         Several take turns where a step of the loop that made them is several steps of the user's.
         """
-        items = [_slice_index(self.made.get(value)) for value in values]
+        items = _slice_indices([self.made.get(value) for value in values])
         following = _following([rows for rows, _ in items])
         runs: list[_Run] = []
         begin = 0
@@ -210,7 +210,7 @@ class LoopBuilder(StepTables):
             count, step = _turns(items, begin, following[begin] - begin)
             parts = items[begin : following[begin] if count > 1 else begin + 1]
             slices = [
-                _Slice(rows, _slice_of(rows.stack, index, count, step), (count, *rows.shape))
+                _Slice(rows, _slice_of(rows.size, index, count, step), (count, *rows.shape))
                 for rows, index in parts
                 if rows is not None
             ]
@@ -238,11 +238,18 @@ class LoopBuilder(StepTables):
 
 
 class _Rows(NamedTuple):
-    """What slices of a stack along the first axis have in common."""
+    """What slices of a stack along one axis have in common."""
 
     stack: Value
-    rest: tuple[Any, ...]  # of the key, after the index of the slice
+    lead: tuple[int, ...]  # of the key, before the index of the slice
+    rest: tuple[Any, ...]  # and after it
     shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of slices that there are."""
+        size: int = self.stack.shape[len(self.lead)]
+        return size
 
 
 class _Slice(NamedTuple):
@@ -256,7 +263,8 @@ class _Slice(NamedTuple):
     def args(self) -> tuple[Any, ...]:
         """The arguments of the op that takes them."""
         rows = self.rows
-        return rows.stack, (self.part, *rows.rest) if rows.rest else self.part
+        key = (*rows.lead, self.part, *rows.rest)
+        return rows.stack, key if len(key) > 1 else self.part
 
 
 _Run = list[_Slice] | Value
@@ -301,41 +309,64 @@ _BATCHED: dict[str, Callable[..., tuple[Any, ...] | None]] = {
 def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Value, Any]]]:
     """Return what a step has to return for values, and the index of each in that.
 
-    Of the stack that a loop within the step makes, most slices may be asked for, or few.
+    Of the stack that a loop within the step makes, most slices may be asked for, or few; if only
+    a part of each slice is, an op is added that takes these parts of the whole stack.
     """
     makers = {out: op for op in ops for out in op.outs}
     slices = {value: _slice_index(makers.get(value)) for value in values}
     counts = Counter(rows for rows, _ in slices.values())
     found: dict[Value, list[tuple[Value, Any]]] = {}
+    parts: dict[_Rows, Value] = {}
     for value, (rows, index) in slices.items():
-        stack = None if rows is None or rows.rest else rows.stack
-        if stack is not None and stack in makers and 2 * counts[rows] >= stack.shape[0]:
-            found.setdefault(stack, []).append((value, (index,)))
-        else:
+        if rows is None or rows.stack not in makers or 2 * counts[rows] < rows.stack.shape[0]:
             found[value] = [(value, ())]
+            continue
+        stack = parts.get(rows, rows.stack)
+        if rows.rest and rows not in parts:
+            stack = parts[rows] = Value((rows.stack.shape[0], *rows.shape), rows.stack.dtype)
+            ops.append(Op("getitem", (rows.stack, (slice(None), *rows.rest)), {}, (stack,)))
+        found.setdefault(stack, []).append((value, (index,)))
     return found
 
 
-def _slice_index(op: Op | None) -> tuple[_Rows | None, int]:
-    """Return the stack that an op takes one slice of along the first axis, and the index."""
+def _slice_indices(ops: Sequence[Op | None]) -> list[tuple[_Rows | None, int]]:
+    """Return the stacks and indices of slices, on the first axis where those of a stack differ."""
+    keys: dict[Value, list[Sequence[Any]]] = {}
+    for op in ops:
+        if op is not None and op.function == "getitem":
+            keys.setdefault(op.args[0], []).append(_parts(op.args[1]))
+    axes: dict[Value, int] = {}
+    for stack, (first, *others) in keys.items():
+        differ = (axis for axis, part in enumerate(first) if any(k[axis] != part for k in others))
+        same = {len(key) for key in others} == {len(first)}
+        axes[stack] = next(differ, 0) if same and all(map(_is_fixed, first)) else 0
+    return [_slice_index(op, axes.get(op.args[0], 0) if op and op.args else 0) for op in ops]
+
+
+def _slice_index(op: Op | None, axis: int = 0) -> tuple[_Rows | None, int]:
+    """Return the stack that an op takes one slice of along an axis, and the index."""
     if op is None or op.function != "getitem":
         return None, 0
     stack, key = op.args
-    index, *rest = key if type(key) is tuple and key else (key,)
-    if type(index) is not int or index < 0 or not all(map(_is_fixed, rest)):
+    lead, index, rest = (parts := _parts(key))[:axis], parts[axis], parts[axis + 1 :]
+    if any(type(part) is not int or part < 0 for part in (*lead, index)):
         return None, 0
-    if rest == [...]:
-        rest = []
-    return _Rows(stack, tuple(rest), op.out.shape), index
+    if not all(map(_is_fixed, rest)):
+        return None, 0
+    return _Rows(stack, tuple(lead), () if rest == (...,) else tuple(rest), op.out.shape), index
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if type(key) is tuple and key else (key,)
 
 
 def _is_fixed(part: Any) -> bool:
     return type(part) is int or part is ...
 
 
-def _slice_of(stack: Value, first: int, count: int, step: int) -> slice:
-    """Return the slice of so many consecutive indices, in either direction."""
-    full, last = count == stack.shape[0], first + (count - 1) * step
+def _slice_of(size: int, first: int, count: int, step: int) -> slice:
+    """Return the slice of so many consecutive indices of `size`, in either direction."""
+    full, last = count == size, first + (count - 1) * step
     if count == 1 or step > 0:
         return slice(None) if full else slice(first, last + 1)
     return slice(None, None, -1) if full else slice(first, last - 1 if last else None, -1)
