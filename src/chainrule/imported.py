@@ -14,12 +14,10 @@ by both.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import cmath
 import inspect
 import math
-import re
 import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
@@ -34,9 +32,9 @@ import numpy as np
 
 from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import is_known
 from chainrule.errors import AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked
+from chainrule.interop.source_code import recording_builtins, recording_code
 
 __path__: list[str] = []
 
@@ -78,52 +76,14 @@ class _Library(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the module's code, in which ``float(x)`` of a tensor is recorded as well."""
-        source = self.get_data(self.path)
-        if not re.search(rb"\b(float|complex)\(", source):
-            return super().get_code(fullname)
-        tree = ast.fix_missing_locations(_Numbers().visit(ast.parse(source, self.path)))
-        return compile(tree, self.path, "exec", dont_inherit=True)
+        return recording_code(self, fullname) or super().get_code(fullname)
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's code."""
         library = self.name.removeprefix(f"{__name__}.").partition(".")[0]
         code: Any = self.get_code(self.name)
-        own = {"__import__": _import_of(library), _AS_NUMBER: _as_number}
-        own["isinstance"] = _is_instance
-        vars(module)["__builtins__"] = {**vars(builtins), **own}
+        vars(module)["__builtins__"] = recording_builtins(_import_of(library))
         exec(code, vars(module))
-
-
-class _Numbers(ast.NodeTransformer):
-    """Replaces ``float(x)`` by ``_AS_NUMBER(float, x)``."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Replace a call."""
-        self.generic_visit(node)
-        kind = node.func
-        if not isinstance(kind, ast.Name) or kind.id not in ("float", "complex") or node.keywords:
-            return node
-        named = ast.Name(_AS_NUMBER, ast.Load())
-        return ast.copy_location(ast.Call(named, [kind, *node.args], []), node)
-
-
-_AS_NUMBER = "_chainrule_as_number"
-
-
-def _as_number(kind: Any, *args: Any) -> Any:
-    """Return a number; an array without dimensions for one that is differentiated or unknown."""
-    x = args[0] if len(args) == 1 else None
-    if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
-        return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
-    return kind(*args)
-
-
-def _is_instance(x: Any, kinds: Any) -> bool:
-    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place."""
-    if isinstance(x, kinds):
-        return True
-    is_number = isinstance(x, Tensor) and not x.ndim and (is_tracked(x) or not is_known(x._array))
-    return is_number and isinstance(x.dtype.type(0), kinds)
 
 
 class _Shared(Loader):

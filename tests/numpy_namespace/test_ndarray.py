@@ -265,3 +265,39 @@ def test_directions_may_be_arrays_that_record(transform: str) -> None:
     arrays = numpy.array([0.7, 1.3, -0.4]), numpy.array([1.0, 0.0, 2.0])
     got = product(*map(cr.numpy.array, arrays))
     numpy.testing.assert_allclose(got, product(*arrays), rtol=1e-12)
+
+
+def test_numpys_constructor_makes_arrays_that_record() -> None:
+    def powers(x):
+        found = chainrule.numpy.ndarray((2,))
+        found[0], found[1] = x, x**2
+        return found.sum()
+
+    assert cr.grad(powers)(3.0) == 7.0
+    assert (
+        type(chainrule.numpy.ndarray(shape=(2, 1), dtype=chainrule.numpy.float32))
+        is chainrule.numpy.ndarray
+    )
+    assert chainrule.numpy.ndarray((2,), int).dtype == int
+
+
+def test_an_arrays_own_device_is_numpys() -> None:
+    call = lambda x: (
+        chainrule.numpy.zeros(2, device=x.device) + chainrule.numpy.asarray(x, device=x.device)
+    ).sum()  # noqa: E731
+    numpy.testing.assert_array_equal(cr.grad(call)(numpy.ones(2)), numpy.ones(2))
+
+
+def test_windows_that_could_be_written_to_are_not() -> None:
+    windows = chainrule.numpy.lib.stride_tricks.sliding_window_view
+    assert cr.grad(lambda x: windows(x, 2, writeable=True)[1, 0])(numpy.ones(3)).tolist() == [
+        0,
+        1,
+        0,
+    ]
+
+    def overwritten(x):
+        windows(x, 2, writeable=True)[0, 0] = 1.0
+
+    with pytest.raises(cr.errors.InPlaceError, match="read-only"):
+        cr.grad(overwritten)(numpy.ones(3))

@@ -105,6 +105,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "from-above": (lambda s, x: s.percentile_filter(x, -20, 3, axes=(1,)), [IMAGE]),
     "largest": (lambda s, x: s.percentile_filter(x, 100, 2), [IMAGE]),
+    "rank": (lambda s, x: s.rank_filter(x, -2, footprint=[[1, 0, 1], [0, 1, 0]]), [IMAGE]),
     "spline_filter": (lambda s, x: s.spline_filter(x, 4), [VOLUME]),
     **{
         f"spline_filter1d-{mode}": (
@@ -236,6 +237,7 @@ MISTAKES: dict[str, Callable[[Any, Any], Any]] = {
     "axes must be unique": lambda s, x: s.laplace(x, axes=(1, 1)),
     "no footprint or filter size": lambda s, x: s.median_filter(x),
     "expected a footprint along 2 axes": lambda s, x: s.median_filter(x, footprint=[1, 1]),
+    "a rank from -3 to 2, got 3": lambda s, x: s.rank_filter(x, 3, (1, 3)),
     "invalid percentile: 101": lambda s, x: s.percentile_filter(x, 101, 3),
     "spline order not supported": lambda s, x: s.shift(x, 1.0, order=6),
     "expected 2 coordinates along the first axis": lambda s, x: s.map_coordinates(x, ROW),

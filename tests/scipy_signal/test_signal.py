@@ -98,6 +98,81 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "hilbert-longer": (lambda s, x: s.hilbert(x, 12, 0), [ROWS]),
     "freqz": (lambda s, b, a: s.freqz(b, a, 5, fs=3.0)[1], [B, A]),
     "freqz-moving": (lambda s, b: s.freqz(b, worN=[0.3, 1.0], whole=True)[1], [B]),
+    **{
+        f"upfirdn-{up}-{down}-{mode}": (
+            lambda s, x, h, u=up, d=down, m=mode: s.upfirdn(h, x, u, d, 0, m, 0.5),
+            [ROWS, RNG.normal(size=k)],
+        )
+        for up, down, k, mode in (
+            (1, 1, 3, "constant"), (3, 2, 7, "constant"), (2, 5, 4, "symmetric"),
+            (4, 1, 2, "edge"), (2, 3, 1, "constant"), (2, 3, 9, "reflect"), (3, 4, 8, "wrap"),
+        )
+    },
+}  # fmt: skip
+
+# SciPy's own code on arrays that record.
+RATIONAL = [RNG.normal(size=2), np.array([1.0, 0.6, 0.3])]
+COMPOSED: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "resample": (lambda s, x: s.resample(x, 12), [SIGNAL]),
+    "resample-window": (lambda s, x: s.resample(x, 5, window="hann"), [ROWS]),
+    "resample_poly": (lambda s, x: s.resample_poly(x, 3, 2), [SIGNAL]),
+    "decimate": (lambda s, x: s.decimate(x, 2, ftype="fir"), [RNG.normal(size=30)]),
+    "decimate-iir": (lambda s, x: s.decimate(x, 2), [RNG.normal(size=40)]),
+    "deconvolve": (lambda s, x, b: s.deconvolve(x, b)[0], [SIGNAL, np.array([1.0, 0.4])]),
+    "wiener": (lambda s, x: s.wiener(x, 3, 0.1), [SIGNAL]),
+    "medfilt": (lambda s, x: s.medfilt(x, 3), [SIGNAL]),
+    "hilbert2": (lambda s, x: s.hilbert2(x), [ROWS]),
+    "envelope": (lambda s, x: s.envelope(x), [SIGNAL]),
+    "vectorstrength": (lambda s, x, p: s.vectorstrength(x, p[0]), [SIGNAL, np.array([2.0])]),
+    "welch": (lambda s, x: s.welch(x, nperseg=4)[1], [SIGNAL]),
+    "welch-median": (lambda s, x: s.welch(x, nperseg=4, average="median", axis=0)[1], [ROWS]),
+    "periodogram": (lambda s, x: s.periodogram(x, 2.0, "hann", detrend="linear")[1], [SIGNAL]),
+    "csd": (lambda s, x, y: s.csd(x, y, nperseg=4)[1], [SIGNAL, np.cos(SIGNAL)]),
+    "coherence": (lambda s, x, y: s.coherence(x, y, nperseg=4)[1], [SIGNAL, np.cos(SIGNAL)]),
+    "spectrogram": (lambda s, x: s.spectrogram(x, nperseg=4, noverlap=2)[2], [SIGNAL]),
+    "stft": (lambda s, x: s.stft(x, nperseg=4)[2], [SIGNAL]),
+    "istft": (lambda s, x: s.istft(x, nperseg=4)[1], [RNG.normal(size=(3, 4))]),
+    "lombscargle": (
+        lambda s, t, x: s.lombscargle(t, x, [0.4, 1.1], normalize="power"),
+        [np.arange(9.0) + 0.1 * SIGNAL, SIGNAL],
+    ),
+    "czt": (lambda s, x: s.czt(x, 4, np.exp(-0.3j)), [SIGNAL]),
+    "zoom_fft": (lambda s, x: s.zoom_fft(x, [0.1, 0.4], 5), [SIGNAL]),
+    "cspline1d": (lambda s, x: s.cspline1d(x), [SIGNAL]),
+    "freqs": (lambda s, b, a: s.freqs(b, a, [0.3, 2.0])[1], RATIONAL),
+    "freqz_zpk": (lambda s, z, p: s.freqz_zpk(z, p, 1.5, 4)[1], [SIGNAL[:2], 0.3 * SIGNAL[2:4]]),
+    "freqz_sos": (lambda s, r: s.freqz_sos(SOS * (1 + RISING * r), 4)[1], [np.ones(1)]),
+    "group_delay": (lambda s, b, a: s.group_delay((b, a), 4)[1], RATIONAL),
+    "firwin2": (lambda s, g: s.firwin2(9, [0.0, 0.3, 1.0], g), [np.array([1.0, 0.8, 0.0])]),
+    "chirp": (
+        lambda s, t, f: s.chirp(t, f[0], 2.0, f[1], "quadratic", 0.3),
+        [np.linspace(0.0, 1.9, 5), np.array([1.0, 3.0])],
+    ),
+    "gausspulse": (lambda s, t: s.gausspulse(t, 0.7), [SIGNAL]),
+    "sawtooth": (lambda s, t: s.sawtooth(t, 0.3), [SIGNAL]),
+    "sweep_poly": (lambda s, t, c: s.sweep_poly(t, c), [SIGNAL, RATIONAL[1]]),
+    "lsim": (
+        lambda s, u, b, a: s.lsim((b, a), u, 0.2 * np.arange(9))[1], [SIGNAL, *RATIONAL],
+    ),
+    "dlsim": (lambda s, u, b, a: s.dlsim((b, a, 0.1), u)[1], [SIGNAL, *RATIONAL]),
+    "step": (lambda s, b, a: s.step((b, a), T=np.arange(5.0))[1], RATIONAL),
+    "impulse": (lambda s, b, a: s.impulse((b, a), T=np.arange(5.0))[1], RATIONAL),
+    "ss2tf": (
+        lambda s, a, b: s.ss2tf(a, b, np.ones((1, 2)), np.zeros((1, 1))),
+        [RNG.normal(size=(2, 2)), RNG.normal(size=(2, 1))],
+    ),
+    "tf2ss": (lambda s, b, a: s.tf2ss(b, a), RATIONAL),
+    "tf2zpk": (lambda s, b, a: s.tf2zpk(b, a), RATIONAL),
+    "zpk2tf": (lambda s, z, p: s.zpk2tf(z, p, 2.0), [SIGNAL[:2], SIGNAL[2:5]]),
+    "zpk2sos": (lambda s, z, p: s.zpk2sos(z, p, 2.0), [SIGNAL[:2], SIGNAL[2:4]]),
+    "sos2tf": (lambda s, r: s.sos2tf(SOS * (1 + RISING * r)), [np.ones(1)]),
+    "lp2bp": (lambda s, b, a: s.lp2bp(b, a, 2.0, 0.7), RATIONAL),
+    "bilinear_zpk": (lambda s, z, p: s.bilinear_zpk(z, p, 1.0, 2.0), [SIGNAL[:1], SIGNAL[1:3]]),
+    "cont2discrete": (
+        lambda s, a, b: s.cont2discrete((a, b, np.eye(2), np.zeros((2, 1))), 0.1)[:2],
+        [RNG.normal(size=(2, 2)), RNG.normal(size=(2, 1))],
+    ),
+    "minimum_phase": (lambda s, h: s.minimum_phase(h), [np.array([0.1, 0.3, 0.9, 0.3, 0.1])]),
 }  # fmt: skip
 QUICK = {"convolve-same-fft", "correlate2d-same-symm", "lfilter", "lfilter-zi", "freqz", "hilbert"}
 QUICK |= {"savgol-interp-5", "detrend-breaks", "filtfilt-odd"}
@@ -160,6 +235,52 @@ def test_derivatives(label: str) -> None:
     for p, c in zip(plain, of_program, strict=True):
         assert type(p) is np.ndarray
         np.testing.assert_allclose(c, p, 1e-8, 1e-10)
+
+
+# Of these, SciPy's code looks at values.
+WITHOUT_PROGRAM = {
+    "decimate-iir", "vectorstrength", "lombscargle", "freqz_sos", "group_delay", "sawtooth", "lsim",
+    "dlsim", "step", "impulse", "ss2tf", "tf2ss", "tf2zpk", "zpk2sos", "sos2tf", "lp2bp",
+    "minimum_phase",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        x if x in ("welch", "lsim") else pytest.param(x, marks=pytest.mark.thorough)
+        for x in COMPOSED
+    ],
+)
+@pytest.mark.filterwarnings("ignore:h does not appear")  # of a symmetric one
+def test_scipys_own_code(label: str) -> None:
+    call, arrays = COMPOSED[label]
+
+    def ours(*xs: Any) -> Any:
+        return tuple(real_parts(call(cr.scipy.signal, *xs)))
+
+    tensors = [cr.tensor(x, requires_grad=True) for x in arrays]
+    narrow = [x.astype(np.float32) for x in arrays]
+    found = ours(*tensors)
+    for w, f in zip(real_parts(call(scipy_signal, *arrays)), found, strict=True):
+        np.testing.assert_allclose(np.asarray(f.detach()), w, 1e-10, 1e-12)
+    of_narrow = ours(*[cr.tensor(x, requires_grad=True) for x in narrow])
+    for w, f in zip(real_parts(call(scipy_signal, *narrow)), of_narrow, strict=True):
+        assert f.dtype == w.dtype
+    assert cr.gradcheck(ours, tensors, check_forward_ad=True, fast_mode=True)
+    assert cr.gradgradcheck(ours, tensors, fast_mode=True)
+    program = cr.compile(ours, backend="numpy")
+    if label in WITHOUT_PROGRAM:
+        with pytest.raises(cr.errors.CompileError):
+            program(*tensors)
+        return
+    for c, f in zip(program(*tensors), found, strict=True):
+        np.testing.assert_allclose(c.detach(), f.detach(), 1e-10, 1e-12)
+    stacked = np.stack([arrays[0], arrays[0] * 0.5])
+    mapped = cr.vmap(lambda x: ours(x, *arrays[1:]))(stacked)
+    rows = [real_parts(call(scipy_signal, x, *arrays[1:])) for x in stacked]
+    for i, m in enumerate(mapped):
+        np.testing.assert_allclose(m, [row[i] for row in rows], 1e-9, 1e-11)
 
 
 def test_complex_signals() -> None:
@@ -261,7 +382,9 @@ MISTAKES: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("ArgumentError", "polyorder must be less", lambda s, x: s.savgol_filter(x, 3, 4)),
     ("DTypeError", "expected real numbers", lambda s, x: s.hilbert(x * 1j)),
     ("ArgumentError", "N must be positive", lambda s, x: s.hilbert(x, 0)),
-    ("MissingRuleError", "scipy.signal.medfilt has no derivative rule", lambda s, x: s.medfilt(x)),
+    ("MissingRuleError", "scipy.signal.remez has no derivative", lambda s, x: s.remez(3, x, [1.0])),
+    ("ArgumentError", "upfirdn: mode must be", lambda s, x: s.upfirdn([1.0], x, mode="line")),
+    ("ArgumentError", "both up and down must be >= 1", lambda s, x: s.upfirdn([1.0], x, 0)),
 ]  # fmt: skip
 
 

@@ -124,7 +124,9 @@ def broadcast_arrays(*args: Tensor) -> tuple[Tensor, ...]:
     return ops.broadcast_tensors(*args)
 
 
-def sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None) -> Tensor:
+def sliding_window_view(
+    x: Tensor, window_shape: Any, axis: Any = None, writeable: bool = False
+) -> Tensor:
     """Return all sliding windows as a view, with the windows' axes last."""
     shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if np.iterable(axis) else (axis,)

@@ -50,6 +50,10 @@ class _Arrays(type):
             return True
         return isinstance(x, ArrayProxy) and x.is_visible and not x.is_scalar
 
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return an array of NumPy's constructor: a shape, and perhaps a dtype and a buffer."""
+        return call(np.ndarray, args, kwargs) if args or kwargs else super().__call__()
+
 
 class ndarray(Tensor, metaclass=_Arrays):
     """An array that records what happens to it, with NumPy's methods and operators.
@@ -362,6 +366,8 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
         return written(function, out, call(function, args, kwargs))
+    if str(kwargs.get("device")) == "cpu":  # also an array's own, which is chainrule's
+        kwargs = {key: value for key, value in kwargs.items() if key != "device"}
     if function is np.isscalar:
         records = isinstance(args[0], Tensor | ArrayProxy)
         return not args[0].ndim if records else np.isscalar(*args, **kwargs)

@@ -121,3 +121,28 @@ def percentile_filter(
         raise ArgumentError(f"percentile_filter: invalid percentile: {percentile}")
     count = windows.shape[-1]
     return _of_rank(windows, count - 1 if share == 100 else int(count * share / 100))
+
+
+@TABLE.function("rank_filter", "composite")
+def rank_filter(
+    input: Any,
+    rank: int,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Tensor:
+    """Return the elements of windows that are larger than `rank` others of them."""
+    x = image("rank_filter", input, output)
+    windows = _windows("rank_filter", x, size, footprint, mode, cval, origin, axes)
+    count = windows.shape[-1]
+    if not -count <= rank < count:
+        raise ArgumentError(
+            f"rank_filter: expected a rank from {-count} to {count - 1}, got {rank}: the windows "
+            f"have {count} elements"
+        )
+    return _of_rank(windows, rank)

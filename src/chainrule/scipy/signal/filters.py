@@ -274,3 +274,42 @@ def _sections(name: str, sos: Tensor) -> list[tuple[Tensor, Tensor]]:
     if holds_somewhere((sos[:, 3] != 1)._array):
         raise ArgumentError(f"{name}: sos[:, 3] should be all ones")
     return [(row[:3], row[3:]) for row in sos]
+
+
+# --- other rates ----------------------------------------------------------------------------------
+
+_ENDS = {"constant": "constant", "symmetric": "symmetric", "reflect": "reflect", "edge": "edge"}
+_ENDS |= {"wrap": "wrap", "periodic": "wrap"}
+
+
+@TABLE.function("upfirdn", "bilinear")
+def upfirdn(
+    h: Any,
+    x: Any,
+    up: int = 1,
+    down: int = 1,
+    axis: int = -1,
+    mode: str = "constant",
+    cval: Any = 0,
+) -> Tensor:
+    """Return a signal with `up` - 1 zeros between samples, filtered, and each `down`-th of it.
+
+    Of each result, the samples and those coefficients that don't meet zeros are taken.
+    """
+    if mode not in _ENDS:
+        raise ArgumentError(
+            f"upfirdn: mode must be one of {', '.join(_ENDS)} where a gradient is recorded, got "
+            f"{mode!r}"
+        )
+    if up < 1 or down < 1:
+        raise ArgumentError(f"upfirdn: both up and down must be >= 1, got {up} and {down}")
+    h, x = inexact("upfirdn", h, x)
+    h, x = vector("upfirdn", "h", h), axis_last("upfirdn", x, axis)
+    n, taps = x.shape[-1], -(-h.shape[0] // up)
+    count = -(-((n - 1) * up + h.shape[0]) // down)
+    last, phase = np.divmod(np.arange(count) * down, up)
+    x = padded(x, taps - 1, max(0, int(last[-1]) - n + 1), _ENDS[mode], cval)
+    windows = x[..., last[:, None] + np.arange(taps)]
+    by_phase = ops.reshape(padded(h, 0, taps * up - h.shape[0]), (taps, up))
+    weights = ops.flip(by_phase, (0,))[:, phase]
+    return ops.movedim(ops.sum(windows * ops.transpose(weights, 0, 1), dim=-1), -1, axis)

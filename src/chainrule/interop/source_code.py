@@ -1,0 +1,65 @@
+"""Python code of other libraries, in which ``float(x)`` of what is differentiated is recorded."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from types import CodeType
+from typing import Any
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
+from chainrule.interop.operands import is_tracked
+
+__all__ = ["recording_builtins", "recording_code"]
+
+
+def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+    """Return the code of a module that makes numbers by ``float(x)``; None if it doesn't."""
+    path = loader.get_filename(name)
+    source = loader.get_data(path)
+    if not re.search(rb"\b(float|complex)\(", source):
+        return None
+    tree = ast.fix_missing_locations(_Numbers().visit(ast.parse(source, path)))
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def recording_builtins(import_: Callable[..., Any]) -> dict[str, Any]:
+    """Return Python's own functions, for modules that import by another function."""
+    own: dict[str, Any] = {_AS_NUMBER: _as_number, "isinstance": _is_instance}
+    return {**vars(builtins), **own, "__import__": import_}
+
+
+class _Numbers(ast.NodeTransformer):
+    """Replaces ``float(x)`` by ``_AS_NUMBER(float, x)``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace a call."""
+        self.generic_visit(node)
+        kind = node.func
+        if not isinstance(kind, ast.Name) or kind.id not in ("float", "complex") or node.keywords:
+            return node
+        named = ast.Name(_AS_NUMBER, ast.Load())
+        return ast.copy_location(ast.Call(named, [kind, *node.args], []), node)
+
+
+_AS_NUMBER = "_chainrule_as_number"
+
+
+def _as_number(kind: Any, *args: Any) -> Any:
+    """Return a number; an array without dimensions for one that is differentiated or unknown."""
+    x = args[0] if len(args) == 1 else None
+    if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
+        return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
+    return kind(*args)
+
+
+def _is_instance(x: Any, kinds: Any) -> bool:
+    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place."""
+    if isinstance(x, kinds):
+        return True
+    is_number = isinstance(x, Tensor) and not x.ndim and (is_tracked(x) or not is_known(x._array))
+    return is_number and isinstance(x.dtype.type(0), kinds)
