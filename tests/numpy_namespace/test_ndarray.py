@@ -282,9 +282,10 @@ def test_numpys_constructor_makes_arrays_that_record() -> None:
 
 
 def test_an_arrays_own_device_is_numpys() -> None:
-    call = lambda x: (
-        chainrule.numpy.zeros(2, device=x.device) + chainrule.numpy.asarray(x, device=x.device)
-    ).sum()  # noqa: E731
+    def call(x: Any) -> Any:
+        zeros = chainrule.numpy.zeros(2, device=x.device)
+        return (zeros + chainrule.numpy.asarray(x, device=x.device)).sum()
+
     numpy.testing.assert_array_equal(cr.grad(call)(numpy.ones(2)), numpy.ones(2))
 
 
