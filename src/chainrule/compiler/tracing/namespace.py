@@ -14,12 +14,13 @@ import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import KERNELS, NamespaceDefaults, is_basic_index, numpy_xp
+from chainrule.backend import KERNELS, NamespaceDefaults, numpy_xp
 from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing import recorder, repeated_calls
 from chainrule.compiler.tracing.execution import is_reporting, unreported
+from chainrule.compiler.tracing.indices import is_basic, plain_key, run_indexing, without_masks
 from chainrule.compiler.tracing.symbol import (
     TRACING,
     Flags,
@@ -34,47 +35,6 @@ from chainrule.primitives.primitive import TABLE
 
 if TYPE_CHECKING:
     from chainrule.compiler.tracing.trace import Trace
-
-# --- indices --------------------------------------------------------------------------------------
-
-
-def plain_key(key: Any) -> Any:
-    """Return an index with arrays in place of lists."""
-    if isinstance(key, tuple):
-        return tuple(map(plain_key, key))
-    return np.asarray(key) if isinstance(key, list) else key
-
-
-def without_masks(key: Any) -> Any:
-    """Return an index with integer arrays in place of masks, whose elements must be known."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if not any(map(_is_mask, parts)):
-        return key
-    found: list[Any] = []
-    for part in parts:
-        if not _is_mask(part):
-            found.append(part)
-            continue
-        trace = TRACING.get()
-        mask = None if trace is None else trace.known(part)
-        if mask is None:
-            raise CompileError(
-                "x[mask] has a shape that depends on values, which a compiled function doesn't "
-                "know: use where(mask, x, 0), or multiply with the mask; for x[mask] = f(x[mask]), "
-                "x = where(mask, f(x), x)"
-            )
-        found += np.nonzero(mask)
-    return tuple(found)
-
-
-def _is_mask(part: Any) -> bool:
-    return isinstance(part, Symbol | np.ndarray) and part.dtype.kind == "b"
-
-
-def is_basic(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return not any(isinstance(part, Symbol) for part in parts) and is_basic_index(key)
-
 
 # --- namespace ------------------------------------------------------------------------------------
 
@@ -350,9 +310,7 @@ class SymbolNamespace(NamespaceDefaults):
 
     def get_item(self, x: Symbol, key: Any) -> Symbol:
         key = plain_key(key)
-        return (
-            repeated_calls.run_indexing(x, key, _view_at) if is_basic(key) else self.index(x, key)
-        )
+        return run_indexing(x, key, _view_at) if is_basic(key) else self.index(x, key)
 
     def index(self, x: Any, key: Any) -> Symbol:
         key = without_masks(plain_key(key))

@@ -150,24 +150,13 @@ def _single(
     return _SingleTemplate(*op_parts, shape, dtype, result.kind, result.flags, result.finish)
 
 
-class _Place(NamedTuple):
-    """The view at a place of an array, as its first index of the kind gave it."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-    layout: tuple[int, ...] | None
-    kind: object
-    is_scalar: bool
-    is_view: bool
-
-
 class _UnlikeError(Exception):
     """The arguments of a function can't be compared with those of other calls."""
 
 
 def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
     """Return the cotangents of the inputs as symbols, by the rules of a plan of `primitives`."""
-    trace = _trace()
+    trace = active_trace()
     saved = tuple([x if x.__class__ is Symbol else _as_symbol(trace, x) for x in saved])
     inputs: list[Symbol] = []
     key: list[Any] = [plan]
@@ -190,7 +179,7 @@ def run_forward(
     """Return the result of a primitive as symbols, by its forward function."""
     if not primitive.multiple:
         return run_single(primitive, arrays, settings, forward)[0]
-    trace, inputs = _trace(), list[Symbol]()
+    trace, inputs = active_trace(), list[Symbol]()
     run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
     key = _forward_key(trace, primitive, arrays, settings, inputs)
     return _run(trace, key, inputs, run) if key else run()
@@ -209,7 +198,7 @@ def run_single(
     if primitive.view and primitive.part == "read":  # at another place each time: see there
         assert settings is not None
         return Symbol.namespace.get_item(arrays[0], settings["key"]), None
-    trace, inputs = _trace(), list[Symbol]()
+    trace, inputs = active_trace(), list[Symbol]()
     key = _forward_key(trace, primitive, arrays, settings, inputs)
     if key:
         values = _with_values(key, inputs)
@@ -270,78 +259,12 @@ def _repeat_single(trace: Trace, template: _SingleTemplate, values: list[Value])
     return found
 
 
-def run_indexing(x: Symbol, key: Any, function: Callable[[Symbol, Any], Symbol]) -> Symbol:
-    """Return a view of a symbol at a basic index, by a function whose result depends on the place.
-
-    At other places of the same kind, it is recorded again with the present index.
-    """
-    trace, kind = _trace(), _kind_of_place(x._value.shape, key)
-    if kind is None or READS.get() is not None:
-        return function(x, key)
-    seen = x.kind or kind_of(trace, x), kind
-    known: _Place | None = trace.calls.get(seen)
-    if known is None:
-        found = function(x, key)
-        result_kind = kind_of(trace, found)
-        shape, is_view = found._value.shape, found._base is not None
-        parts = shape, found.dtype, found.layout, result_kind, found.is_scalar, is_view
-        trace.calls[seen] = _Place(*parts)
-        return found
-    base = x._value if x._base is None else x.value
-    out: Value = _new(Value)
-    out.shape, out.dtype, out.hint = known.shape, known.dtype, ""
-    trace.append([Op("getitem", (base, key), {}, (out,))])
-    result: Symbol = _new(Symbol)
-    result._value, result.dtype, result._origin = out, known.dtype, trace.origin
-    result.kind, result.layout, result.is_scalar = known.kind, known.layout, known.is_scalar
-    result._base, result.writes, result.finish = None, 0, None
-    result.maybe_view = result.read_only = False
-    if known.is_view:
-        result.become_view(x, partial(_value_at, key), partial(_value_with, key))
-    return result
-
-
-def _value_at(key: Any, base: Value) -> Value:
-    (out,), _ = _trace().call("getitem", (base, key), {})
-    return out
-
-
-def _value_with(key: Any, base: Value, view: Value) -> Value:
-    (out,), _ = _trace().call("assign_at", (base, view, key), {})
-    return out
-
-
-def _kind_of_place(shape: tuple[int, ...], key: Any) -> Any:
-    """Return what decides the type of `x[key]` if that is an index within bounds, else None."""
-    parts = key if key.__class__ is tuple else (key,)
-    found: list[Any] = []
-    if parts and parts[-1] is Ellipsis:
-        found.append(Ellipsis)
-        parts = parts[:-1]
-    if len(parts) > len(shape):
-        return None
-    for part, n in zip(parts, shape, strict=False):
-        if part.__class__ is int and -n <= part < n:
-            found.append(int)
-        elif part.__class__ is slice and part.step is None:
-            first, end = part.start, part.stop
-            if first is None is end:
-                found.append(slice)
-            elif first.__class__ is int is end.__class__ and 0 <= first <= end <= n:
-                found.append(end - first)
-            else:
-                return None
-        else:
-            return None
-    return tuple(found)
-
-
 def number(array: Any) -> Symbol:
     """Return the symbol of a number, the same for equal ones of one dtype.
 
     While exports compare the places of constants at several sizes, each is its own.
     """
-    trace = _trace()
+    trace = active_trace()
     if READS.get() is not None:
         return trace.symbol_of(array)
     key = array.dtype, array.tobytes()
@@ -351,7 +274,8 @@ def number(array: Any) -> Symbol:
     return found
 
 
-def _trace() -> Trace:
+def active_trace() -> Trace:
+    """Return the trace of this thread; raise if there is none."""
     trace = TRACING.get()
     if trace is None:
         raise outlived_error()
