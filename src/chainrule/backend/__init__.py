@@ -14,6 +14,7 @@ import numpy as np
 from chainrule.backend.devices import (
     CPU,
     DEFAULT_DEVICE,
+    PLAIN_DTYPES,
     address_of,
     array_from_dlpack,
     cuda_is_available,
@@ -35,6 +36,7 @@ __all__ = [
     "DEFAULT_DEVICE",
     "DTYPE_TITLES",
     "KERNELS",
+    "PLAIN_DTYPES",
     "Array",
     "LazyModule",
     "Namespace",

@@ -123,7 +123,8 @@ def move(array: Array, target: device) -> Array:
         return cupy.asarray(array)
 
 
-_DTYPES = {dtype.char: dtype for dtype in map(np.dtype, "?bBhHiIlLqQefdFD")}
+PLAIN_DTYPES = {dtype.char: dtype for dtype in map(np.dtype, "?bBhHiIlLqQefdFD")}
+"""NumPy's only objects of the dtypes of tensors, by their characters."""
 
 
 def with_plain_dtype(array: Array) -> Array:
@@ -132,7 +133,7 @@ def with_plain_dtype(array: Array) -> Array:
     Fast paths compare dtypes by identity. Pickles and byte orders make other, equal objects.
     """
     dtype = array.dtype
-    plain = _DTYPES.get(dtype.char)
+    plain = PLAIN_DTYPES.get(dtype.char)
     if dtype is plain or array.__class__ is not np.ndarray or dtype != plain:
         return array
     return array.view(plain)

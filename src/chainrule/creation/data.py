@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from chainrule.arguments import (
+    WATCHER,
     DeviceLike,
     DTypeLike,
     MemoryOptions,
@@ -27,6 +28,7 @@ from chainrule.autograd.operands import plain_array
 from chainrule.autograd.references import ALONE_IN_CALL, count_references
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import (
+    PLAIN_DTYPES,
     array_from_dlpack,
     is_array,
     namespace,
@@ -41,6 +43,7 @@ from chainrule.primitives import elementwise
 __all__ = ["tensor", "asarray", "from_numpy", "frombuffer"]
 
 Array = Any
+_new = object.__new__
 
 
 def tensor(
@@ -368,6 +371,16 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     >>> a
     array([3., 3.], dtype=float32)
     """
+    if (
+        array.__class__ is ndarray
+        and count_references(array) < ALONE_IN_CALL
+        and PLAIN_DTYPES.get(array.dtype.char) is array.dtype
+        and WATCHER.get() is None
+    ):  # a new array, as custom functions compute: without further calls
+        tensor: Tensor = _new(Tensor)
+        tensor._array = array
+        tensor._node = tensor._grad = tensor._view = None
+        return tensor
     if array.__class__ is not ndarray and not is_array(array):
         raise ArgumentTypeError(f"expected np.ndarray (got {type(array).__name__})")
     if array.dtype.kind not in "biufc":
