@@ -13,6 +13,7 @@ from typing import Any
 
 import harness
 import numpy as np
+from programs import steps
 from programs.peers import is_installed
 
 import chainrule as cr
@@ -639,12 +640,24 @@ def recurrent() -> Program:
     return Program(ours, theirs, normal(20, 48) * 0.3, normal(16, 48) * 0.3, normal(16, 20) * 0.3)
 
 
+def of_steps(made: Callable[[], steps.Made]) -> Callable[[], Program]:
+    """Return the maker of a program of `steps`."""
+
+    def make() -> Program:
+        loss, arrays = made()
+        return Program(loss(steps.Steps("chainrule")), lambda: loss(steps.Steps("jax")), *arrays)
+
+    make.__doc__ = made.__doc__
+    return make
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 PROGRAMS = (
     *(kalman, hidden_markov, particle_filter, alignment, graph_layers, bag_of_words),
     *(newton, heat, waves, predator_prey, control, barrier, gaussian_process, spline),
     *(mixture, deconvolution, lens, medium_network, ensemble, recurrent),
+    *map(of_steps, steps.PROGRAMS),
 )
 
 

@@ -212,16 +212,21 @@ def test_operations_that_are_alike_are_asked_for_once(monkeypatch: pytest.Monkey
         return why_unfit(op, constants)
 
     monkeypatch.setattr(small_groups, "why_unfit", counted)
-    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "0.2")  # beyond it there are several functions
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "0.05")  # beyond it there are several functions
+
+    steps = [
+        *(lambda x, y: x @ y, lambda x, y: y @ x, lambda x, y: x.sin(), lambda x, y: x[::-1] * y),
+        *(lambda x, y: x + y, lambda x, y: cr.cat([x[1:], y[:1]])),
+        *(lambda x, y: x - y[0], lambda x, y: x.tanh()),
+    ]
+    order = np.random.default_rng(0).integers(len(steps), size=150)
 
     def products(x: Any, y: Any) -> Any:
-        for number in range(60):
-            for _ in range(number * number % 7):
-                x = x.sin() * 0.5
-            x = (x @ y) * 0.1 + x[::-1] + y[number % 3]
+        for number in order:
+            x = steps[number](x, y)
         return x
 
     x, y = cr.tensor(np.eye(4)), cr.tensor(np.full((4, 4), 0.1))
     found = cr.compile(products, verify=False)(x, y)
     np.testing.assert_allclose(found, products(x, y), rtol=1e-12)
-    assert 1 <= asked.count("np.matmul") <= 2
+    assert asked == ["np.concat"]

@@ -49,9 +49,9 @@ def native(program: Program) -> Native:
         jit.llvm()  # raises with the install command
     program = lower_one_hots(program)
     whole = _emit_whole(program)
-    if whole is not None:
+    if isinstance(whole, _Emitted):
         return _lazy(whole, None, program, [])
-    lowered = _partition(program)
+    lowered = _partition(program, whole)
     remarks = [*_missed(program, lowered, 0), *numpy_calls(program, lowered.program)]
     return _lazy(_emit_parts(lowered), None, program, remarks)
 
@@ -67,11 +67,10 @@ def native_if_faster(program: Program, source: Source) -> Native:
     pays = count_calls(program.ops) >= _MIN_CALLS
     if not jit.is_installed():
         return as_numpy._replace(remarks=[*_uninstalled(program)]) if pays else as_numpy
-    if pays:
-        small = _emit_whole(program)
-        if small is not None:
-            return _lazy(small, as_numpy, program, [])
-    lowered = _partition(program)
+    whole = _emit_whole(program) if pays else None
+    if isinstance(whole, _Emitted):
+        return _lazy(whole, as_numpy, program, [])
+    lowered = _partition(program, whole)
     remarks = _missed(program, lowered, _TOLD_CALLS) if pays or lowered.would_pay else []
     if lowered.pays:
         return _lazy(_emit_parts(lowered), as_numpy, program, remarks)
@@ -119,12 +118,12 @@ _TOLD_CALLS = 100
 """Number of NumPy calls of a loop from which it matters that it has no machine code."""
 
 
-def _emit_whole(program: Program) -> _Emitted | None:
-    """Return a program of small arrays as one function, None if that is not supported."""
+def _emit_whole(program: Program) -> _Emitted | UnfitError:
+    """Return a program of small arrays as one function, or why that is not supported."""
     try:
         code, make, text = whole_function(program)
-    except UnfitError:
-        return None
+    except UnfitError as reason:
+        return reason
     return _Emitted(text, [code], lambda functions: make(functions[0]), lambda _: None)
 
 
@@ -187,9 +186,9 @@ class _Lowered(NamedTuple):
         return self.pays or work >= _MIN_ELEMENTS
 
 
-def _partition(program: Program) -> _Lowered:
+def _partition(program: Program, whole: UnfitError | None) -> _Lowered:
     """Return a program with its loops and products lowered to calls."""
-    fused, loops, budget = lower_loops(decompose_for_loops(program))
+    fused, loops, budget = lower_loops(decompose_for_loops(program), whole)
     lowered, products = lower_products(fused)
     lowered, moved = lower_indexing(lowered)
     return _Lowered(lowered, loops, products, moved, budget)

@@ -24,10 +24,19 @@ _KERNELS_SHARE = 0.6
 """Share of the time for kernels, if some functions would take too long alone."""
 
 
-def lower_loops(program: Program) -> tuple[Program, list[Loop], Budget]:
-    """Return a program that calls loops, the loops, and what their lines were taken from."""
+_NEARLY_WHOLE = 0.9
+"""Share of the operations of a program from which a run takes as long to compile as the whole."""
+
+
+def lower_loops(
+    program: Program, whole: UnfitError | None = None
+) -> tuple[Program, list[Loop], Budget]:
+    """Return a program that calls loops, the loops, and what their lines were taken from.
+
+    `whole` is the reason why the program is not a single function, if that was tried.
+    """
     names = (f"{program.name}_{i}" for i in itertools.count(1))
-    budget = Budget(budget_ms())
+    budget = Budget(budget_ms(), whole if isinstance(whole, BudgetError) else None)
     lowered, loops = _Lowering(program, {}, names, budget).lower()
     loops = [loop if loop.table is None else _finished(loop, budget.kernels) for loop in loops]
     return lowered, loops, budget
@@ -42,8 +51,9 @@ def _finished(loop: Loop, kernels: Kernels) -> Loop:
 class Budget:
     """The milliseconds that may still be spent on compiling, and what lies beyond."""
 
-    def __init__(self, milliseconds: float) -> None:
+    def __init__(self, milliseconds: float, whole: BudgetError | None = None) -> None:
         self.total = self.left = milliseconds
+        self.whole = whole  # set if a function of the whole program would take too long
         self.kernels = Kernels()  # of all functions that would take too long alone
         self.known: set[str] = set()
         self.beyond: list[Op] = []
@@ -77,8 +87,10 @@ class _Lowering:
         constants: dict[Value, Any],
         names: Iterator[str],
         budget: Budget,
+        is_region: bool = False,
     ) -> None:
         self.program, self.names, self.budget = program, names, budget
+        self.is_region = is_region
         self.constants = {**constants, **program.constants}
         self.accesses = Accesses(program, self.constants)
         self.groups = find_groups(program, self.accesses)
@@ -124,7 +136,7 @@ class _Lowering:
     def _lower_regions(self, op: Op) -> tuple[Op, list[Loop]]:
         """Return an operation whose regions call loops, and the loops."""
         parts = [
-            _Lowering(region, self.constants, self.names, self.budget).lower()
+            _Lowering(region, self.constants, self.names, self.budget, is_region=True).lower()
             for region in op.regions
         ]
         regions = tuple(region for region, _ in parts)
@@ -142,7 +154,11 @@ class _Lowering:
         budget = self.budget
         readers = Readers(self.groups, self.program.results(), self.accesses)
         runs = [*small_runs(self.groups, self.accesses)]
-        functions = [self._small_function(run, readers) for run in runs]
+        whole = self.budget.whole
+        functions = [
+            whole if whole and self._is_nearly_whole(run) else self._small_function(run, readers)
+            for run in runs
+        ]
         reserved = budget.reserved_for_kernels(functions)
         found = {}
         for run, function in zip(runs, functions, strict=True):
@@ -157,6 +173,16 @@ class _Lowering:
                 elif isinstance(function, BudgetError):
                     budget.leave(run, function.milliseconds)
         return found
+
+    def _is_nearly_whole(self, run: list[FusionGroup]) -> bool:
+        """Return whether a run has nearly all operations of the program."""
+        if self.is_region:
+            return False
+        count, part = [
+            sum(not self.accesses.is_view(op) for group in groups for _, op in group.ops)
+            for groups in (self.groups, run)
+        ]
+        return part >= _NEARLY_WHOLE * count
 
     def _small_function(
         self, run: list[FusionGroup], readers: Readers, kernels: Kernels | None = None
