@@ -438,6 +438,7 @@ PUBLIC_MODULES = {
     "chainrule.primitives": {path.stem for path in SRC.glob("chainrule/primitives/*.py")},
     "chainrule.scipy": {
         "fft",
+        "fftpack",
         "integrate",
         "interpolate",
         "linalg",

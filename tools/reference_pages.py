@@ -86,9 +86,9 @@ NAMESPACES: dict[str, tuple[str, str]] = {
     "sparse": ("Sparse tensors: chainrule.sparse", "sparse"),
     "scipy": (
         "SciPy's names: chainrule.scipy",
-        "scipy scipy.optimize scipy.linalg scipy.fft scipy.special scipy.stats "
-        "scipy.integrate scipy.interpolate scipy.ndimage scipy.signal scipy.spatial "
-        "scipy.spatial.distance",
+        "scipy scipy.optimize scipy.linalg scipy.fft scipy.fftpack scipy.special "
+        "scipy.stats scipy.integrate scipy.interpolate scipy.ndimage scipy.signal "
+        "scipy.spatial scipy.spatial.distance",
     ),
     "numpy": ("NumPy's names: chainrule.numpy", "numpy"),
     "nn": ("Modules: chainrule.nn", "nn nn.parameter nn.parallel +nn.modules.lazy"),

@@ -98,22 +98,27 @@ class _Shared(Loader):
             return
         for name, value in vars(import_module(self.original.name)).items():
             is_function = callable(value) and not isinstance(value, type)
-            vars(module).setdefault(name, _of_numbers_alone(value) if is_function else value)
+            vars(module).setdefault(name, _OfNumbers(value) if is_function else value)
 
 
-def _of_numbers_alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of compiled code, which raises for what is differentiated."""
+class _OfNumbers:
+    """A function of compiled code, which raises for what is differentiated."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if is_tracked(args, kwargs):
-            name = getattr(function, "__name__", "a function")
+            name = getattr(self._function, "__name__", "a function")
             raise AutogradError(
                 f"{name} is compiled code, which records nothing: give it a derivative "
                 "by cr.wrap, or hand it x.detach() if no gradient passes there"
             )
-        return function(*arrays_of(args), **arrays_of(kwargs))
+        return self._function(*arrays_of(args), **arrays_of(kwargs))
 
-    return update_wrapper(call, function)
+    def __getattr__(self, name: str) -> Any:  # of a ufunc
+        return getattr(self._function, name)
 
 
 def _import_of(library: str) -> Callable[..., Any]:
@@ -296,10 +301,26 @@ class _Numba(ModuleType):
 
     njit = jit
 
+    def vectorize(self, *args: Any, **settings: Any) -> Any:
+        """Return a function that is called for each element, or a decorator that makes one."""
+        elementwise = import_module("chainrule.numpy").vectorize
+        is_function = len(args) == 1 and isinstance(args[0], FunctionType)
+        return elementwise(args[0]) if is_function else elementwise
+
+    def guvectorize(self, *args: Any, **settings: Any) -> Any:
+        """Return a decorator: of a function that writes to its arguments, the compiled one."""
+        return _compiled
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(import_module("numba"), name)
+
+
+def _compiled(function: FunctionType) -> Any:
+    """Return the compiled function of the library itself, which has NumPy's arrays."""
+    library = import_module(function.__module__.removeprefix(f"{__name__}."))
+    return _OfNumbers(getattr(library, function.__name__))
 
 
 _NUMBA = _Numba("numba")

@@ -31,7 +31,7 @@ import opticks.units
 from math import exp, log
 from numpy import asarray, pi
 from numpy.typing import ArrayLike, NDArray
-from numba import njit, prange
+from numba import guvectorize, njit, prange, vectorize
 from autograd import value_and_grad
 import autograd.numpy as anp
 from scipy import optimize, special, stats
@@ -52,6 +52,18 @@ def numbers(x):
     first, second = float(x[0]), x[1]
     phase = cmath.exp(1j * first * pi)
     return exp(first) * math.sqrt(second) + log(second, 3) + math.atan2(first, second) + abs(phase)
+
+def as_scalars(x):
+    first = np.float64(x[0])
+    return first * x[1:].sum().item() + np.ma.isMaskedArray(x) + of_elements(x).sum()
+
+@vectorize
+def of_elements(x):
+    return x**2 if x > 0.5 else 0.0
+
+@guvectorize(["f8[:], f8[:]"], "(n)->()")
+def written_to(x, out):
+    out[0] = x.sum()
 
 def functions(x):
     x = atleast(x)
@@ -140,6 +152,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     # The library asks for Numba, which need not be there to import the library anew.
     numba: Any = ModuleType("numba")
     numba.prange, numba.njit = range, lambda f, **_: f if callable(f) else lambda f: f
+    numba.vectorize, numba.guvectorize = np.vectorize, lambda *_, **__: lambda f: f
     before = dict(sys.modules)
     sys.modules["numba"] = numba
     try:
@@ -159,8 +172,18 @@ def anew(library: ModuleType) -> ModuleType:
     return importlib.import_module("chainrule.imported.opticks.layers")
 
 
-NAMES = ["arrays", "numbers", "functions", "signed", "of_class", "solved", "checked", "of_hips"]
-COMPILED = NAMES[:-3]
+NAMES = [
+    "arrays",
+    "as_scalars",
+    "numbers",
+    "functions",
+    "signed",
+    "of_class",
+    "solved",
+    "checked",
+    "of_hips",
+]
+COMPILED = [name for name in NAMES[:-3] if name != "as_scalars"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -248,3 +271,11 @@ def test_what_is_not_there_is_not_found() -> None:
         importlib.import_module("chainrule.imported.no_such_library")
     with pytest.raises(ModuleNotFoundError, match=r"import chainrule\.numpy"):
         importlib.import_module("chainrule.imported.numpy")
+
+
+def test_functions_that_numba_compiles_to_write_to_their_arguments(anew: ModuleType) -> None:
+    total = np.zeros(1)
+    anew.written_to(np.array([1.0, 2.0]), total)
+    assert total[0] == 3
+    with pytest.raises(cr.AutogradError, match="written_to is compiled code"):
+        cr.grad(lambda x: anew.written_to(x, total))(np.ones(2))

@@ -302,3 +302,15 @@ def test_windows_that_could_be_written_to_are_not() -> None:
 
     with pytest.raises(cr.errors.InPlaceError, match="read-only"):
         cr.grad(overwritten)(numpy.ones(3))
+
+
+def test_values_are_put_into_arrays_without_dimensions() -> None:
+    def written(x, write):
+        y = x * 3
+        write(y, 5 * x)
+        return y
+
+    np = chainrule.numpy
+    assert cr.grad(written)(2.0, lambda y, v: np.place(y, y > 0, [v, 7 * v])) == 5
+    assert cr.grad(written)(2.0, lambda y, v: np.putmask(y, y < 0, v)) == 3
+    assert cr.grad(written)(2.0, lambda y, v: np.put(y, [0, 0], [v, 7 * v])) == 35

@@ -28,7 +28,10 @@ def _is_tensor_target(written: Any, numpys: Callable[..., Any], *others: Any) ->
 def _write(a: Tensor, positions: Any, values: Any) -> None:
     """Write values at positions of the flattened tensor, repeated if there are too few."""
     source = resize(_as_dtype_of(a, values), positions.shape)
-    set_at(a, np.unravel_index(positions, a.shape), source)
+    if a.ndim:
+        set_at(a, np.unravel_index(positions, a.shape), source)
+    elif len(positions):  # one element, to which the last value is written
+        set_at(a, (), source[(len(positions) - 1) % source.shape[0]] if source.ndim else source)
 
 
 def _as_dtype_of(a: Tensor, values: Any) -> Tensor:

@@ -10,6 +10,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.interop.operands import is_tracked
@@ -21,7 +23,7 @@ def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
     """Return the code of a module that makes numbers by ``float(x)``; None if it doesn't."""
     path = loader.get_filename(name)
     source = loader.get_data(path)
-    if not re.search(rb"\b(float|complex)\(", source):
+    if not _MAKES_NUMBERS.search(source):
         return None
     tree = ast.fix_missing_locations(_Numbers().visit(ast.parse(source, path)))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -33,28 +35,43 @@ def recording_builtins(import_: Callable[..., Any]) -> dict[str, Any]:
     return {**vars(builtins), **own, "__import__": import_}
 
 
+_KINDS = r"(?:float|complex|double)(?:_|16|32|64|128)?|\w*dtype"
+_MAKES_NUMBERS = re.compile(rf"\b(?:{_KINDS})\(|\.item\(\)".encode())
+
+
 class _Numbers(ast.NodeTransformer):
-    """Replaces ``float(x)`` by ``_AS_NUMBER(float, x)``."""
+    """Replaces ``float(x)`` and ``np.float64(x)`` by ``_AS_NUMBER(float, x)``, and ``x.item()``."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Replace a call."""
         self.generic_visit(node)
-        kind = node.func
-        if not isinstance(kind, ast.Name) or kind.id not in ("float", "complex") or node.keywords:
+        kind, args = node.func, node.args
+        name = kind.id if isinstance(kind, ast.Name) else getattr(kind, "attr", "")
+        if node.keywords:
+            return node
+        if name == "item" and isinstance(kind, ast.Attribute) and not args:
+            args, kind = [kind.value], ast.Constant(None)
+        elif not re.fullmatch(_KINDS, name):
             return node
         named = ast.Name(_AS_NUMBER, ast.Load())
-        return ast.copy_location(ast.Call(named, [kind, *node.args], []), node)
+        return ast.copy_location(ast.Call(named, [kind, *args], []), node)
 
 
 _AS_NUMBER = "_chainrule_as_number"
 
 
 def _as_number(kind: Any, *args: Any) -> Any:
-    """Return a number; an array without dimensions for one that is differentiated or unknown."""
+    """Return a number; an array without dimensions for one that is differentiated or unknown.
+
+    `kind` is a class or, for ``x.item()``, None. NumPy's classes convert whole arrays, too.
+    """
     x = args[0] if len(args) == 1 else None
-    if isinstance(x, Tensor) and x.numel() == 1 and (is_tracked(x) or not is_known(x._array)):
-        return x.reshape(()) if kind is float else x.reshape(()).astype(kind)
-    return kind(*args)
+    if isinstance(x, Tensor) and (is_tracked(x) or not is_known(x._array)):
+        if isinstance(kind, type) and issubclass(kind, np.inexact):
+            return x.astype(kind)
+        if x.numel() == 1 and kind in (None, float, complex):
+            return x.reshape(()).astype(kind) if kind is complex else x.reshape(())
+    return args[0].item() if kind is None else kind(*args)
 
 
 def _is_instance(x: Any, kinds: Any) -> bool:

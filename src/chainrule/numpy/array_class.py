@@ -52,7 +52,8 @@ class _Arrays(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return an array of NumPy's constructor: a shape, and perhaps a dtype and a buffer."""
-        return call(np.ndarray, args, kwargs) if args or kwargs else super().__call__()
+        made = cls is ndarray and (args or kwargs)
+        return call(np.ndarray, args, kwargs) if made else super().__call__(*args, **kwargs)
 
 
 class ndarray(Tensor, metaclass=_Arrays):
@@ -390,7 +391,7 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
 def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     """Return whether a call needs more than the numbers of its arguments."""
     if is_tracked(args, kwargs):
-        return function not in _TEXTS
+        return function not in _WITHOUT_GRADIENT
     has_rule = function in RULES
     if has_rule and is_function([args, kwargs]):
         return True  # what it closes over may be tracked
@@ -406,7 +407,7 @@ def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 _FLOAT64 = np.dtype(np.float64)
-_TEXTS = {np.format_float_positional, np.format_float_scientific}
+_WITHOUT_GRADIENT = {np.format_float_positional, np.format_float_scientific, np.ma.isMaskedArray}
 
 
 def as_ndarrays(results: Any) -> Any:

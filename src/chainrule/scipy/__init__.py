@@ -12,6 +12,7 @@ from chainrule.missing_names import missing
 
 if TYPE_CHECKING:
     from chainrule.scipy import fft as fft
+    from chainrule.scipy import fftpack as fftpack
     from chainrule.scipy import integrate as integrate
     from chainrule.scipy import interpolate as interpolate
     from chainrule.scipy import linalg as linalg
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "fft",
+    "fftpack",
     "integrate",
     "interpolate",
     "linalg",
