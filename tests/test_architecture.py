@@ -23,6 +23,15 @@ import pytest
 
 import chainrule as cr
 
+
+@pytest.fixture(autouse=True)
+def _no_collections() -> Iterator[None]:
+    """Trees live as long as the tests: collections would take most of the time."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 # --- modules --------------------------------------------------------------------------------------
 
 
@@ -540,11 +549,7 @@ RULES: list[Callable[[Iterable[Module]], list[str]]] = [
 
 
 def test_the_source_follows_the_rules() -> None:  # in one test: all parse the same modules
-    gc.disable()  # their trees live to the end: collections would take most of the time
-    try:
-        faults = [fault for rule in RULES for fault in rule(MODULES)]
-    finally:
-        gc.enable()
+    faults = [fault for rule in RULES for fault in rule(MODULES)]
     assert not faults, "\n".join(["", *faults])
 
 

@@ -6,6 +6,7 @@ import keyword
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -110,7 +111,7 @@ class Source:
         """Outputs that are written into memory which the caller passes."""
         return self.plan.results
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The source of the function.
 
