@@ -328,6 +328,14 @@ def test_warnings_of_losses_are_at_the_users_line() -> None:
     assert caught[0].filename == __file__
 
 
+def test_a_problem_is_given_as_arguments() -> None:
+    pytest.importorskip("scipy")
+    problem = {"fun": lambda x: (x * x).sum()}
+    with pytest.raises(TypeError, match=r"minimize\(\*\*problem, x0=start\)"):
+        cr.scipy.optimize.minimize(problem, np.ones(2))
+    assert cr.scipy.optimize.minimize(**problem, x0=np.ones(2)).success
+
+
 def test_a_library_that_reads_numbers_is_named_at_the_users_line() -> None:
     integrate = pytest.importorskip("scipy.integrate")
     a = cr.tensor(2.0, requires_grad=True)

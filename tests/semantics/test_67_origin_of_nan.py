@@ -82,6 +82,11 @@ FORWARD = {
     ),
     "negative base": (lambda x: (x - 5) ** 0.5, X, ["negative number to a power", "x.abs()"]),
     "acos": (lambda x: cr.acos(x), X, ["acos made a nan", "x = 4.0", "outside of [-1, 1]"]),
+    "equal values": (
+        lambda x: cr.nn.functional.layer_norm(0 * x, (3,), eps=0.0),
+        X,
+        ["its row is from 0.0 to 0.0", "normalisation of equal values", "give eps"],
+    ),
     "mean of none": (lambda x: x[x > 9].mean(), X, ["mean", "no elements", "max(count, 1)"]),
     "sine": (lambda x: cr.sin(1 / x), X, ["periodic function of an infinity"]),
     "broadcast": (

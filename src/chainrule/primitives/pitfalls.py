@@ -15,6 +15,7 @@ from chainrule.primitives import (
     contraction,
     elementwise,
     matrix_functions,
+    normalisation,
     reductions,
     special,
 )
@@ -176,6 +177,13 @@ UNDERFLOW = Pitfall(
 )
 
 
+EQUAL_VALUES = Pitfall(
+    "a normalisation of equal values, whose variance is 0",
+    lambda v: v.get("variance") == 0 or v.get("row_min", 0.0) == v.get("row_max", 1.0),
+    "give eps a small number, which is 1e-5 by default, or more than one value",
+)
+
+
 def _exponent(values: Values) -> float:
     return float(values.get("y", values.get("exponent", 1.0)))
 
@@ -212,4 +220,5 @@ PITFALLS: dict[Primitive, tuple[Pitfall, ...]] = {
     reductions.sum: (OPPOSITE_INFINITIES, LARGE),
     reductions.mean: (NO_ELEMENTS, OPPOSITE_INFINITIES, LARGE),
     special.logit: (UNDERFLOW,),
+    **dict.fromkeys([normalisation.standardize, normalisation.batch_normalize], (EQUAL_VALUES,)),
 }

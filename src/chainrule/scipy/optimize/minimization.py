@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.implicit.examples import with_numbers
 from chainrule.implicit.inverse import inverse_maker
 from chainrule.implicit.solutions import differentiable, numbers_of, without_history
@@ -138,6 +138,11 @@ def minimize(
     >>> cr.grad(lambda y: cr.scipy.optimize.minimize(loss, start, y).x["mean"])(y).round(4)
     array([0.3333, 0.3333, 0.3333])
     """
+    if isinstance(fun, dict):
+        raise ArgumentTypeError(
+            "minimize: expected a function, got a dict, such as Objective.problem() returns: its "
+            "entries are arguments, minimize(**problem, x0=start)"
+        )
     problem = Problem(fun, x0, args, jac is True, bounds, constraints)
     derivatives = (jac, hess, hessp)
     results: list[Any] = []
