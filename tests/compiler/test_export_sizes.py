@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 import pathlib
@@ -554,3 +555,55 @@ def test_gradients_at_other_sizes_are_exact_in_double_precision(tmp_path: Any) -
     x = np.random.default_rng(1).uniform(size=(5, 4))
     for found, wanted in zip(module(x), gradients(cr.from_numpy(x)), strict=True):
         np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-14)
+
+
+# --- containers -----------------------------------------------------------------------------------
+
+Pair = collections.namedtuple("Pair", "a b")
+OtherPair = collections.namedtuple("OtherPair", "b a")
+
+
+def weighted(tree: Any) -> Any:
+    return sum([i * x for i, x in enumerate(tree.values())])
+
+
+def by_name(tree: Any) -> Any:
+    return {key: x * 2 - tree["b"] for key, x in tree.items()}
+
+
+def by_keyword(**arrays: Any) -> Any:
+    return weighted(arrays)
+
+
+def test_orders_of_keys_are_checked_where_results_depend_on_them(tmp_path: Any) -> None:
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    module = exported(weighted, tmp_path, {"a": x, "b": y})
+    assert_alike(module({"a": y, "b": x}), x)
+    with pytest.raises(ValueError, match=r"keys \['a', 'b'\], in this order, got \['b', 'a'\]"):
+        module({"b": x, "a": y})
+    module = exported(by_keyword, tmp_path, a=x, b=y)
+    with pytest.raises(ValueError, match="in this order"):
+        module(b=x, a=y)
+    module = exported(by_name, tmp_path, {"a": x, "b": y})
+    found, wanted = module({"b": y, "a": x}), by_name({"b": y, "a": x})
+    assert_alike([found[key] for key in "ab"], [wanted[key] for key in "ab"])
+
+
+def test_types_of_containers_are_checked_where_results_depend_on_them(tmp_path: Any) -> None:
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+
+    def by_type(parts: Any) -> Any:
+        return parts[0] if isinstance(parts, tuple) else parts[1]
+
+    module = exported(by_type, tmp_path, [x, y])
+    assert_alike(module([x, x]), x)
+    with pytest.raises(ValueError, match="expected a list of length 2, got tuple"):
+        module((x, y))
+    module = exported(lambda parts: parts[0] - parts[1], tmp_path, [x, y])
+    assert_alike(module((y, x)), y - x)
+    with pytest.raises(ValueError, match="expected a list or tuple of length 2, got 3"):
+        module([x, y, x])
+    module = exported(lambda pair: pair.a - pair.b, tmp_path, Pair(x, y))
+    assert_alike(module(Pair(y, x)), y - x)
+    with pytest.raises(ValueError, match=r"expected the fields \('a', 'b'\), got \('b', 'a'\)"):
+        module(OtherPair(x, y))

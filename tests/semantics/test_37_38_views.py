@@ -191,6 +191,17 @@ def test_s37_a_view_outlives_its_base(lib):
     assert x.grad.tolist() == [6.0, 0.0]
 
 
+def test_s37_retain_grad_of_a_view_goes_along(lib):
+    x = lib.ones(3, requires_grad=True)
+    y = x * 1
+    view = y[:2]
+    view.retain_grad()
+    y.mul_(2)
+    (view.sum() * 3).backward()
+    assert view.grad.tolist() == [3.0, 3.0]
+    assert x.grad.tolist() == [6.0, 6.0, 0.0]
+
+
 def test_s37_retain_grad_of_the_base_goes_along(lib):
     x = lib.leaf([1.0, 2.0])
     y = x * 1

@@ -41,11 +41,12 @@ def check_arrays(*arrays, least=(), c_order=False):
     return tuple(sizes.values())
 
 
-def check_keys(label, value, keys):
-    """Raise unless a dict has these keys."""
-    if not isinstance(value, dict) or set(value) != set(keys):
+def check_keys(label, value, keys, ordered=False):
+    """Raise unless a dict has these keys, in their order if that matters."""
+    if not isinstance(value, dict) or set(value) != set(keys) or (ordered and list(value) != keys):
         found = list(value) if isinstance(value, dict) else type(value).__name__
-        raise ValueError(f"{label}: expected a dict with the keys {keys}, got {found}")
+        order = ", in this order" if ordered else ""
+        raise ValueError(f"{label}: expected a dict with the keys {keys}{order}, got {found}")
 
 
 def two_layers(x, y, weights):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.api import uncompiled
+from chainrule.compiler.export.containers import find_needs
 from chainrule.compiler.export.module import Module
 from chainrule.compiler.export.symbolic_sizes import Example, Search, run
 
@@ -80,7 +81,8 @@ def export(
     symbolic = Search(function, example, first).find()
     name = getattr(function, "__name__", "")
     doc = inspect.getdoc(function) or ""
-    module = Module(body if symbolic is None else symbolic.body, symbolic, name, doc)
+    needs = find_needs(function, example, first)
+    module = Module(body if symbolic is None else symbolic.body, symbolic, name, doc, *needs)
     beside = path.with_suffix(".npz")
     text = module.text(beside.name)
     if module.large:

@@ -45,18 +45,24 @@ def check_value(label: str, value: Any, expected: Any) -> None:
         raise ValueError(f"{label}: expected {expected!r}, a constant here, got {value!r}")
 
 
-def check_keys(label: str, value: Any, keys: Any) -> None:
-    """Raise unless a dict has these keys."""
-    if not isinstance(value, dict) or set(value) != set(keys):
+def check_keys(label: str, value: Any, keys: Any, ordered: bool = False) -> None:
+    """Raise unless a dict has these keys, in their order if that matters."""
+    if not isinstance(value, dict) or set(value) != set(keys) or (ordered and list(value) != keys):
         found = list(value) if isinstance(value, dict) else type(value).__name__
-        raise ValueError(f"{label}: expected a dict with the keys {keys}, got {found}")
+        order = ", in this order" if ordered else ""
+        raise ValueError(f"{label}: expected a dict with the keys {keys}{order}, got {found}")
 
 
-def check_length(label: str, value: Any, length: int) -> None:
-    """Raise unless a list or tuple has so many items."""
-    if not isinstance(value, (list, tuple)) or len(value) != length:
-        found = f"{len(value)}" if isinstance(value, (list, tuple)) else type(value).__name__
-        raise ValueError(f"{label}: expected a list or tuple of length {length}, got {found}")
+def check_length(
+    label: str, value: Any, length: int, kind: Any = (list, tuple), fields: Any = None
+) -> None:
+    """Raise unless a list or tuple has so many items; a named tuple has the same fields."""
+    if not isinstance(value, kind) or len(value) != length:
+        wanted = "list or tuple" if isinstance(kind, tuple) else kind.__name__
+        found = len(value) if isinstance(value, kind) else type(value).__name__
+        raise ValueError(f"{label}: expected a {wanted} of length {length}, got {found}")
+    if fields is not None and getattr(value, "_fields", fields) != fields:
+        raise ValueError(f"{label}: expected the fields {fields}, got {value._fields}")
 
 
 def check_same(label: str, value: Any, other_label: str, other: Any) -> None:

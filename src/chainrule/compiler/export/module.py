@@ -34,8 +34,17 @@ _HELPERS = (*runtime.__all__, *entry_checks.__all__)
 class Module:
     """The text of a module, for one body and the sizes that are symbolic in it."""
 
-    def __init__(self, body: Body, symbolic: Symbolic | None, name: str, doc: str) -> None:
+    def __init__(
+        self,
+        body: Body,
+        symbolic: Symbolic | None,
+        name: str,
+        doc: str,
+        needs_order: bool = False,
+        needs_kind: bool = False,
+    ) -> None:
         self.body, self.symbolic = body, symbolic
+        self.needs_order, self.needs_kind = needs_order, needs_kind
         self.constants = {} if symbolic is None else symbolic.parameters
         self.parameters = {n: a for n, a in body.parameters.items() if n not in self.constants}
         self.large = {n: a for n, a in self.parameters.items() if not _is_inline(a)}
@@ -212,11 +221,12 @@ class _Entry:
             self.arrays.append((label, text, value))
         elif isinstance(value, dict):
             keys = [key_source(key, f"the argument {label}") for key in value]
-            self.lines.append(f"check_keys({label!r}, {text}, [{', '.join(keys)}])")
+            end = ", ordered=True" if self.module.needs_order and len(keys) > 1 else ""
+            self.lines.append(f"check_keys({label!r}, {text}, [{', '.join(keys)}]{end})")
             for key, part in zip(keys, value.values(), strict=True):
                 self._add(f"{label}[{key}]", f"{text}[{key}]", part)
         elif isinstance(value, list | tuple):
-            self.lines.append(f"check_length({label!r}, {text}, {len(value)})")
+            self.lines.append(self._length_check(label, text, value))
             for i, part in enumerate(value):
                 self._add(f"{label}[{i}]", f"{text}[{i}]", part)
         elif hasattr(type(value), "__dataclass_fields__"):
@@ -232,6 +242,13 @@ class _Entry:
                     "function find it by name"
                 )
             self.lines.append(f"check_value({label!r}, {text}, {shown})")
+
+    def _length_check(self, label: str, text: str, value: Any) -> str:
+        fields = getattr(type(value), "_fields", None)
+        if fields is not None:
+            return f"check_length({label!r}, {text}, {len(value)}, fields={fields!r})"
+        kind = f", {type(value).__name__}" if self.module.needs_kind else ""
+        return f"check_length({label!r}, {text}, {len(value)}{kind})"
 
     def _add_arrays(self) -> None:
         first: dict[int, tuple[str, str]] = {}

@@ -69,11 +69,11 @@ class Example:
 
     def contiguous(self) -> Example:
         """Return the example with arrays in C order, as exported functions get them."""
-        if all(_data(a).flags.c_contiguous for a in self.arrays):
+        if all(data_of(a).flags.c_contiguous for a in self.arrays):
             return self
         return Example(
             *self.call(
-                lambda _, a: a if _data(a).flags.c_contiguous else _like(a, np.array(_data(a)))
+                lambda _, a: a if data_of(a).flags.c_contiguous else _like(a, np.array(data_of(a)))
             )
         )
 
@@ -117,13 +117,14 @@ class Example:
     def arrays_with(self, sizes: Sizes) -> tuple[Any, Any]:
         """Return the arguments with NumPy arrays of other sizes that repeat the example's data."""
         return self.call(
-            lambda number, array: np.resize(_data(array), self.shape(number, sizes)).astype(
+            lambda number, array: np.resize(data_of(array), self.shape(number, sizes)).astype(
                 array.dtype
             )
         )
 
 
-def _data(array: Any) -> Any:
+def data_of(array: Any) -> Any:
+    """Return the NumPy array of an argument."""
     return array.detach().numpy() if isinstance(array, Tensor) else array
 
 

@@ -207,14 +207,12 @@ class SymbolNamespace(NamespaceDefaults):
         return found
 
     def ravel(self, x: Any, order: str = "C") -> Symbol:
-        flat = self.reshape(x, (x.size,), order)
-        is_copy = self.is_contiguous(flat) is False  # as NumPy's is
-        return self.reshape(flat, flat.shape, copy=True) if is_copy else flat
+        flat = self.reshape(x, (x.size,), order)  # NumPy copies what isn't contiguous
+        return flat.copy() if self.is_contiguous(flat) is False else flat
 
     def is_contiguous(self, x: Any) -> bool | None:
         note_memory_use("order")
-        array = x.dummy()
-        return None if array is None else bool(array.flags.c_contiguous)
+        return None if x.layout is None else bool(x.dummy().flags.c_contiguous)
 
     def permute_dims(self, x: Any, axes: Shape) -> Symbol:
         axes = tuple(axis % len(axes) for axis in axes)
