@@ -13,7 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.native import dense_kernels, libm_beyond, trigonometry, vector_math
+from chainrule.compiler.native import (
+    dense_kernels,
+    fourier_kernels,
+    libm_beyond,
+    trigonometry,
+    vector_math,
+)
 from chainrule.compiler.native.llvm_codegen import Module
 from chainrule.compiler.native.llvm_entry import add_entry, add_parallel_entry
 from chainrule.compiler.native.loop_nest import LOOP_NAME
@@ -124,7 +130,8 @@ def optimized_module(
 
 def python_function(text: str) -> Callable[..., None]:
     """Return generated source as a Python function."""
-    scope = {**vars(dense_kernels), **vars(vector_math), **vars(trigonometry)}
+    modules = dense_kernels, fourier_kernels, vector_math, trigonometry
+    scope = {name: item for module in modules for name, item in vars(module).items()}
     scope |= {"__name__": __name__, "run_table": run_table}
     scope["math"] = SimpleNamespace(
         erfc=math.erfc, lgamma=_without_errors(math.lgamma), tgamma=_without_errors(math.gamma)

@@ -6,7 +6,12 @@ import keyword
 from typing import NamedTuple
 
 from chainrule.compiler.ir.program import Shape
-from chainrule.compiler.native import dense_kernels, trigonometry, vector_math
+from chainrule.compiler.native import (
+    dense_kernels,
+    fourier_kernels,
+    trigonometry,
+    vector_math,
+)
 from chainrule.compiler.native.scalar_codegen import CODES
 
 LOOP_NAME = "loop"
@@ -29,8 +34,8 @@ RESERVED = {
         "run",
     ),
     *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
-    *("status", "otherwise", "table", "unused", "memory"),
-    *("products", "team", *vars(dense_kernels)),
+    *("status", "otherwise", "table", "constants", "unused", "memory"),
+    *("products", "team", *vars(dense_kernels), *vars(fourier_kernels)),
 }
 
 
