@@ -72,9 +72,8 @@ def check_number(tensor: Tensor) -> None:
 
     The caller is a special method, such as ``__float__``.
     """
-    frame = sys._getframe(1)
     if tensor._array.size != 1:  # a ValueError, as in PyTorch: Matplotlib catches it
-        text, mend = attempted(frame, "")
+        text, mend = attempted(sys._getframe(1), "")
         place = f" in {text}. {mend}" if mend else ". Use tolist()"
         raise ArgumentError(
             "only one element tensors can be converted to Python scalars: got the shape "
@@ -83,6 +82,7 @@ def check_number(tensor: Tensor) -> None:
     if not tensor.requires_grad or not is_grad_enabled():
         return
     check_differentiated(tensor)
+    frame = sys._getframe(1)
     converting, own = user_frame(frame), own_frame(frame)
     level, advice = user_stack_level(), ""
     if converting is not own and converting is not None and own is not None:  # a library's line

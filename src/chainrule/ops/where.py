@@ -64,8 +64,9 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
             )
         return nonzero(condition, as_tuple=True)
     if not (input.__class__ is Tensor is other.__class__):
-        are_numbers = not any(isinstance(x, Tensor) or np.ndim(x) for x in (input, other))
+        constants = not (isinstance(input, Tensor) or isinstance(other, Tensor))
         input, other = as_tensors((input, other))
+        are_numbers = constants and input.ndim == other.ndim == 0
         if are_numbers and isinstance(condition, Tensor) and condition.is_cuda:
             input, other = input.to(condition.device), other.to(condition.device)
     mask = _as_mask(condition)
