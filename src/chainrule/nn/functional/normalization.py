@@ -62,12 +62,10 @@ def normalize_rows(
     if weight is None:
         return affine(standardize(x, dims, eps), None, bias, shape)
     wide = widen_half(x)
-    factor = ops.reshape(cast(floating(weight), wide.dtype), shape)
-    offset = (
-        zeros(shape, dtype=wide.dtype)
-        if bias is None
-        else ops.reshape(cast(floating(bias), wide.dtype), shape)
-    )
+    factor = cast(floating(weight), wide.dtype)
+    offset = zeros(shape, dtype=wide.dtype) if bias is None else cast(floating(bias), wide.dtype)
+    if factor.shape != shape:
+        factor, offset = ops.reshape(factor, shape), ops.reshape(offset, shape)
     out = normalisation.layer_normalize.apply(wide, factor, offset, axis=dims, eps=as_float(eps))
     return cast(out[0], x.dtype)
 
