@@ -500,6 +500,10 @@ def test_default_tensor_type() -> None:
         cr.set_default_tensor_type(cr.LongTensor)
 
 
+def test_type_takes_the_class_of_tensors_as_the_default_dtype() -> None:
+    assert (cr.arange(3) < 1).type(cr.Tensor).dtype == cr.float32
+
+
 def test_a_compiled_module_has_the_attributes_of_the_module() -> None:
     net = nn.Sequential(nn.Linear(2, 1), nn.Dropout(0.5))
     compiled = cr.compile(net)

@@ -602,3 +602,16 @@ def test_script_modules_are_modules() -> None:
 
     assert isinstance(Double(), cr.nn.Module)
     assert Double()(cr.ones(2)).tolist() == [2, 2]
+
+
+def test_a_convolution_by_a_weight_that_a_subclass_computes() -> None:
+    """Standardised weights, adapters of low rank: layers of users call `_conv_forward`."""
+
+    class Doubled(nn.Conv2d):
+        def forward(self, input: cr.Tensor) -> cr.Tensor:
+            return self._conv_forward(input, self.weight * 2, None)
+
+    layer, x = Doubled(1, 2, 3, padding=1, padding_mode="circular"), cr.randn(1, 1, 4, 4)
+    plain = nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular", bias=False)
+    plain.weight.data = layer.weight.data * 2
+    np.testing.assert_allclose(layer(x).detach(), plain(x).detach())

@@ -180,6 +180,7 @@ def test_out_of_arithmetic_and_of_new_tensors() -> None:
         assert function(x, y, out=out) is out
         assert out.tolist() == expected
     assert cr.sqrt(x, out=x).tolist() == [2, 3]
+    assert cr.rsqrt(x * x, out=x).tolist() == pytest.approx([1 / 2, 1 / 3])
     whole = cr.empty(2, dtype=cr.int64)
     assert cr.eye(2, out=cr.empty(2, 2, dtype=cr.float64)).dtype == cr.float64
     assert cr.arange(2, out=whole) is whole

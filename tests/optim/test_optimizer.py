@@ -102,6 +102,29 @@ def test_an_optimizer_that_overrides_step() -> None:
     assert (w.item(), calls) == (0.75, ["post"])
 
 
+def test_a_wrapper_of_an_optimizer_that_does_not_initialise_its_base() -> None:
+    """As wrappers such as Lookahead do."""
+
+    class EveryOther(Optimizer):
+        def __init__(self, optimizer: Optimizer) -> None:
+            self.optimizer, self.param_groups = optimizer, optimizer.param_groups
+            self.count = 0
+
+        def step(self, closure: Any = None) -> Any:
+            self.count += 1
+            return self.optimizer.step(closure) if self.count % 2 else None
+
+    w = with_grad(1.0)
+    optimizer = EveryOther(SGD([w], lr=0.25))
+    calls: list[str] = []
+    optimizer.register_step_post_hook(lambda *_: calls.append("post"))
+    for _ in range(2):
+        optimizer.step()
+    assert (w.item(), calls) == (0.75, ["post"] * 2)
+    optimizer.zero_grad()
+    assert w.grad is None
+
+
 # --- hooks ----------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.references import ALONE, count_references
 from chainrule.autograd.remarks import Remark, tell
-from chainrule.autograd.reverse import BackwardPass, owned
+from chainrule.autograd.reverse import BackwardPass, in_order_of, owned, recorded_in_order_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
@@ -528,12 +528,11 @@ def _captured_gradient(run: BackwardPass, key: int, tensor: Tensor | GradientEdg
             g = run.unbroadcast(g, array.shape, array.dtype)
         if g.dtype.kind == "c":
             g = run.conjugate(g)
-        return make(owned(g, alone), None)
+        return make(owned(*in_order_of(array, g, alone)), None)
     g = run.conjugate(run.unbroadcast(g, array.shape, array.dtype))
     value = g._array
     alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
-    result: Tensor = g if alone and value.base is None else elementwise.clone.apply(g)
-    return result
+    return recorded_in_order_of(array, g, alone and value.base is None)
 
 
 def _backward(

@@ -41,7 +41,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import ArgumentTypeError, InPlaceError
-from chainrule.primitives import elementwise
+from chainrule.primitives import elementwise, shaping
 from chainrule.primitives.shaping import sum_to
 
 Array = Any
@@ -54,19 +54,41 @@ def owned(array: Array, alone: bool) -> Array:
     return array if is_own(array, alone) else namespace(array).array(array)
 
 
-def _in_c_order(array: Array, alone: bool, like: Array) -> tuple[Array, bool]:
-    """Return a transposed matrix in C order, if a matrix that it will update is in C order.
+def in_order_of(like: Array, array: Array, alone: bool) -> tuple[Array, bool]:
+    """Return a gradient in C order, if the array that it belongs to is in C order.
 
-    Gradients of weights that are used transposed arrive transposed. NumPy computes several times
-    slower with arrays of different orders, and copies a transpose slower than its strips.
+    As in PyTorch, so that ``p.grad.view(-1)`` works wherever ``p.view(-1)`` does. Gradients of
+    weights that are used transposed arrive transposed. NumPy computes several times slower with
+    arrays of different orders, and copies a transpose slower than its strips.
     """
-    if not array.flags.f_contiguous or like.__class__ is not ndarray or not like.flags.c_contiguous:
+    if not _differs_in_order(like, array):
         return array, alone
     copied = np.empty(array.shape, array.dtype)
+    if array.ndim != 2:
+        copied[...] = array
+        return copied, True
     for start in range(0, array.shape[1], _STRIP_COLUMNS):
         strip = slice(start, start + _STRIP_COLUMNS)
         copied[:, strip] = array[:, strip]
     return copied, True
+
+
+def recorded_in_order_of(like: Array, g: Tensor, alone: bool) -> Tensor:
+    """Return a gradient as `in_order_of` does, recorded; a copy unless it is `alone`."""
+    result = g
+    if _differs_in_order(like, g._array):
+        result = shaping.reshape_copy.apply(g, shape=g.shape)
+    elif not alone:
+        result = elementwise.clone.apply(g)
+    return result
+
+
+def _differs_in_order(like: Array, array: Array) -> bool:
+    return (
+        array.__class__ is ndarray is like.__class__
+        and not array.flags.c_contiguous
+        and bool(like.flags.c_contiguous)
+    )
 
 
 _STRIP_COLUMNS = 32
@@ -456,10 +478,10 @@ class BackwardPass:
             g = self.conjugate(g)
         grad = tensor._grad
         if self.xp is not None:
-            tensor._grad = elementwise.clone.apply(g) if grad is None else grad + g
+            tensor._grad = recorded_in_order_of(array, g, False) if grad is None else grad + g
         elif grad is None:
-            if g.__class__ is ndarray and g.ndim == 2 and not g.flags.c_contiguous:
-                g, alone = _in_c_order(g, alone, array)
+            if g.__class__ is ndarray and not g.flags.c_contiguous:
+                g, alone = in_order_of(array, g, alone)
             tensor._grad = make(owned(g, alone), None)
         else:
             total = grad._array

@@ -461,6 +461,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 RULE_KERNELS = {
     "batch_norm": ("batch_normalized", "batch_normalized_rule"),
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
+    "layer_norm": ("layer_normalized", "layer_normalized_rule"),
     "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, is_device, tensor_of
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import DTYPE_TITLES, dtype_title
 from chainrule.backend import device as as_device
 from chainrule.operation import operation
@@ -166,12 +166,14 @@ def type_(x: Tensor, dtype: DTypeLike = None) -> Any:
     """Return the tensor in another dtype; itself if the dtype is the same.
 
     Without a dtype, return PyTorch's name of the tensor's type, such as ``"torch.FloatTensor"``,
-    which is accepted as a dtype here, too.
+    which is accepted as a dtype here, too. ``cr.Tensor`` stands for the default dtype.
     """
     if dtype is None:
         return f"torch.{dtype_title(x.dtype)}Tensor"
     if isinstance(dtype, str):
         dtype = _TYPE_NAMES.get(dtype.removeprefix("torch."), dtype)
+    elif dtype is Tensor:  # PyTorch's default type of tensors
+        dtype = default_dtype()
     return to(x, dtype=dtype)
 
 

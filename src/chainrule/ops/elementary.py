@@ -338,13 +338,15 @@ sigmoid_ = inplace_form(sigmoid)
 
 
 @operation(inplace=True)
-def rsqrt(input: Operand) -> Tensor:
+def rsqrt(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return 1 / √x.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -360,7 +362,8 @@ def rsqrt(input: Operand) -> Tensor:
     >>> cr.rsqrt(cr.tensor([4.0, 16.0]))
     tensor([0.5000, 0.2500])
     """
-    return elementwise.reciprocal.apply(_sqrt(input))
+    found: Tensor = elementwise.reciprocal.apply(_sqrt(input))
+    return found if out is None else written(found, out)
 
 
 rsqrt_ = inplace_form(rsqrt)

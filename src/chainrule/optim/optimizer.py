@@ -153,7 +153,7 @@ class Optimizer:
         self.defaults: Group = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self._hooks: defaultdict[str, HookDict] = _no_hooks()
+        self._hooks = _no_hooks()
         self._opt_called = False
         listed: list[Any] = _ordered(params)
         if not listed:
@@ -165,6 +165,10 @@ class Optimizer:
             )
         for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)
+
+    @functools.cached_property
+    def _hooks(self) -> defaultdict[str, HookDict]:
+        return _no_hooks()  # of a wrapper of another optimiser that doesn't call this __init__
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

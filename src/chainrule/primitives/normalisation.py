@@ -1,4 +1,4 @@
-"""Primitives of normalisation layers: mean square, standardisation, batch normalisation."""
+"""Primitives of normalisation layers: mean square, standardisation, layers, batches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from chainrule.primitives.primitive import general, use_kernel
+from chainrule.primitives.shaping import sum_to
 
 Array = Any
 Axes = tuple[int, ...]
@@ -89,6 +90,108 @@ standardize = general(
     jvp=(_standardize_jvp,),
     outputs=("out", "scale"),
     label="NativeLayerNormBackward0",
+)
+
+
+# --- normalisation with weight and bias ----------------------------------------------------------
+
+_MIN_CHANNEL = 32
+"""Number of elements of a channel from which a kernel scales it as a row of its own."""
+
+
+MIN_SIZE = 1 << 14
+"""Number of elements from which blocks of rows are worth their overhead."""
+
+
+def _fits_kernel(x: Array, weight: Array, axis: Axes) -> bool:
+    """Whether a kernel normalises rows: elements, or long channels, have a weight each."""
+    if x.size < MIN_SIZE or axis[0] != x.ndim - len(axis):
+        return False
+    trailing, shape = x.shape[axis[0] :], weight.shape
+    if shape == trailing:
+        return True
+    return (
+        len(axis) == 2
+        and shape == (x.shape[axis[0] - 1], trailing[0], 1)
+        and trailing[1] >= _MIN_CHANNEL
+    )
+
+
+def _layer_normalized(
+    xp: Any, x: Array, weight: Array, bias: Array, *, axis: Axes, eps: float
+) -> tuple[Array, Array, Array]:
+    kernels = xp.rule_kernels
+    if kernels is not None and x.dtype.char in "fd" and _fits_kernel(x, weight, axis):
+        return kernels["layer_normalized"](x, weight, bias, axis=axis, eps=eps)  # type: ignore[no-any-return]
+    standard, scale = _standardized(xp, x, axis=axis, eps=eps)
+    return standard * weight + bias, standard, scale
+
+
+def _layer_normalize_vjp(
+    xp: Any,
+    g: dict[int, Array],
+    weight: Array,
+    standard: Array,
+    scale: Array,
+    needs: tuple[bool, ...],
+    *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    of_out = g.get(0)
+    kernels = xp.rule_kernels
+    if (
+        (kernels is not None and len(g) == 1 and of_out is not None and all(needs))
+        and of_out.dtype.char in "fd"
+        and _fits_kernel(of_out, weight, axis)
+    ):
+        return kernels["layer_normalized_rule"](of_out, standard, scale, weight, axis=axis)  # type: ignore[no-any-return]
+    cotangents = {i - 1: value for i, value in g.items() if i}  # of the standard values and scale
+    of_weight = of_bias = None
+    if of_out is not None:
+        part = of_out * weight
+        cotangents[0] = cotangents[0] + part if 0 in cotangents else part
+        if needs[1]:
+            of_weight = sum_to(xp, of_out * standard, weight.shape)
+        if needs[2]:
+            of_bias = sum_to(xp, of_out, weight.shape)
+    of_x = _standardize_vjp(xp, cotangents, standard, scale, axis=axis, eps=eps)
+    return of_x, of_weight, of_bias
+
+
+def _layer_normalize_jvp(
+    xp: Any,
+    t: tuple[Array | None, Array | None, Array | None],
+    weight: Array,
+    standard: Array,
+    scale: Array,
+    *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    of_x, of_weight, of_bias = t
+    moved, slope = xp.zeros_like(standard), xp.zeros_like(scale)
+    if of_x is not None:
+        moved, slope = _standardize_jvp(xp, of_x, standard, scale, axis=axis, eps=eps)
+    out = moved * weight
+    if of_weight is not None:
+        out = out + standard * of_weight
+    if of_bias is not None:
+        out = out + of_bias
+    return out, moved, slope
+
+
+# standard · weight + bias, where standard = (x - mean) / √(variance + eps) along axes; weight and
+# bias have a shape that broadcasts. The standard values are saved, and not x, which may be
+# overwritten.
+layer_normalize = general(
+    "layer_normalize",
+    _layer_normalized,
+    vjp=_layer_normalize_vjp,
+    jvp=_layer_normalize_jvp,
+    outputs=("out", "standard", "scale"),
+    label="NativeLayerNormBackward0",
+    broadcasts=False,
 )
 
 

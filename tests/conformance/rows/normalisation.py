@@ -25,6 +25,13 @@ def _standardized(library: Any, x: Any, axis: tuple[int, ...], eps: float) -> tu
     return centred * scale, scale
 
 
+def _layer_normalized(
+    library: Any, x: Any, weight: Any, bias: Any, axis: tuple[int, ...], eps: float
+) -> tuple[Any, Any, Any]:
+    standard, scale = _standardized(library, x, axis, eps)
+    return standard * weight + bias, standard, scale
+
+
 def _batch_normalized(
     library: Any, x: Any, weight: Any, bias: Any, axis: tuple[int, ...], eps: float
 ) -> tuple[Any, Any, Any]:
@@ -52,6 +59,22 @@ ROWS = (
         cr=recorded("standardize"),
         np=_standardized,
         torch=lambda torch, x, axis, eps: _standardized(torch, x, axis, eps),
+    ),
+    row(
+        "layer_normalize",
+        (
+            situation("rows", (3, 4), (4,), (4,), axis=(1,), eps=0.1),
+            situation("two-last", (2, 3, 2), (3, 2), (3, 2), axis=(1, 2), eps=0.1),
+            situation("groups", (2, 2, 2, 35), (2, 2, 1), (2, 2, 1), axis=(2, 3), eps=0.1),
+            situation("short", (2, 2, 2, 3), (2, 2, 1), (2, 2, 1), axis=(2, 3), eps=0.1),
+            situation("first", (3, 4), (4,), (4,), axis=(0,), eps=0.1),
+            situation("size-0", (0, 4), (4,), (4,), axis=(1,), eps=0.1),
+            situation("non-contiguous", Strided((3, 4)), (4,), (4,), axis=(1,), eps=0.1),
+        ),
+        dtypes=REAL,
+        cr=recorded("layer_normalize"),
+        np=lambda np, *arrays, **settings: _layer_normalized(np, *arrays, **settings),
+        torch=lambda torch, *arrays, **settings: _layer_normalized(torch, *arrays, **settings),
     ),
     row(
         "batch_normalize",

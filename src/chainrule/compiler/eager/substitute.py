@@ -19,7 +19,8 @@ class HandWritten:
     """Substitute of a primitive by functions that return None for unsupported arguments.
 
     `forward` takes the inputs and settings. `vjp` takes the cotangent of the first output, the
-    saved values and the settings, and is used if only the input at position `of` needs a gradient.
+    saved values and the settings, and is used if only the input at position `of` needs a gradient,
+    or with `of=None` if all inputs do: then it returns a tuple.
     NumPy computes if the first input or the cotangent has fewer than `min_size` elements.
     """
 
@@ -29,7 +30,7 @@ class HandWritten:
         vjp: OptionalKernel,
         min_size: int,
         *,
-        of: int = 0,
+        of: int | None = 0,
     ) -> None:
         self._forward, self._vjp, self._of, self._min_size = forward, vjp, of, min_size
 
@@ -51,18 +52,19 @@ class HandWritten:
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the VJP function of a plan."""
         kernel, position, min_size, count = self._vjp, self._of, self._min_size, len(plan.needs)
-        if kernel is None or plan.needs != tuple([i == position for i in range(count)]):
+        single = position is not None
+        wanted = tuple([position is None or i == position for i in range(count)])
+        if kernel is None or plan.needs != wanted:
             return plain
 
-        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
+        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> Any:
             first = g.get(0) if g.__class__ is dict and len(g) == 1 else g
             arrays = (first, *[x for x in saved if x.__class__ is ndarray])
             if first.__class__ is ndarray and first.size >= min_size and are_supported(arrays):
-                found = kernel(first, *saved, **(settings or {}))
+                found: Any = kernel(first, *saved, **(settings or {}))
                 if found is not None:
-                    return (None,) * position + (found,) + (None,) * (count - position - 1)
-            grads: tuple[Any, ...] = plain(xp, g, saved, settings)
-            return grads
+                    return tuple([found if need else None for need in wanted]) if single else found
+            return plain(xp, g, saved, settings)
 
         return vjp
 

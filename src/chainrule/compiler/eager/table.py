@@ -95,6 +95,7 @@ def substitutes(
         found[primitive] = matmul.Products(primitive, min_multiplies)
     for primitive in (primitives.reductions.sum, primitives.reductions.mean):
         found[primitive] = reductions.Sums(primitive.name, min_size, min_size_one_call)
+    kernels = softmax_norm.layer_normalize, softmax_norm.layer_normalize_vjp
     add_at = HandWritten(gather_scatter.add_at, gather_scatter.add_at_vjp, min_size, of=1)
     max_pool = HandWritten(pooling.max_pool, pooling.max_pool_vjp, min_size // 4)  # g is smaller
     return found | {
@@ -102,5 +103,6 @@ def substitutes(
         primitives.indexing.index: _Index(gather_scatter.index, gather_scatter.index_vjp, min_size),
         primitives.indexing.add_at: add_at,
         primitives.shaping.concat: concat.Concat(min_size_one_call),
+        primitives.normalisation.layer_normalize: HandWritten(*kernels, min_size, of=None),
         primitives.pooling.max_pool: max_pool,
     }

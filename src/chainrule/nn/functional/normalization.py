@@ -50,6 +50,26 @@ def standardize(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     )
 
 
+def normalize_rows(
+    x: Tensor,
+    dims: tuple[int, ...],
+    weight: Operand | None,
+    bias: Operand | None,
+    eps: float,
+    shape: tuple[int, ...],
+) -> Tensor:
+    """Return `x` normalised along its last dimensions, times weight, plus bias, of a shape."""
+    if weight is None:
+        return affine(standardize(x, dims, eps), None, bias, shape)
+    wide = widen_half(x)
+    factor = cast(floating(weight), wide.dtype)
+    offset = zeros(shape, dtype=wide.dtype) if bias is None else cast(floating(bias), wide.dtype)
+    if factor.shape != shape:
+        factor, offset = ops.reshape(factor, shape), ops.reshape(offset, shape)
+    out = normalisation.layer_normalize.apply(wide, factor, offset, axis=dims, eps=as_float(eps))
+    return cast(out[0], x.dtype)
+
+
 def widen_half(x: Tensor) -> Tensor:
     """Return half precision as float32, since its squares overflow; raise for complex numbers."""
     if x.dtype.kind == "c":
@@ -260,10 +280,10 @@ def group_norm(
             f"input of shape {list(x.shape)} and num_groups={num_groups}"
         )
     _check_channels(name, count, weight=weight, bias=bias)
-    size = math.prod(x.shape[1:]) // num_groups
-    grouped = ops.reshape(x, (x.shape[0], num_groups, size))
-    out = ops.reshape(standardize(grouped, (2,), eps), x.shape)
-    return affine(out, weight, bias, _per_channel(x))
+    each = count // num_groups
+    grouped = ops.reshape(x, (x.shape[0], num_groups, each, math.prod(x.shape[2:])))
+    out = normalize_rows(grouped, (2, 3), weight, bias, eps, (num_groups, each, 1))
+    return ops.reshape(out, x.shape)
 
 
 def instance_norm(
@@ -461,7 +481,7 @@ def layer_norm(
     """
     x = floating(input)
     dims = _last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-    return affine(standardize(x, dims, eps), weight, bias)
+    return normalize_rows(x, dims, weight, bias, eps, tuple([x.shape[i] for i in dims]))
 
 
 def _last_dims(

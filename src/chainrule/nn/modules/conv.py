@@ -169,11 +169,15 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Operand) -> Tensor:
         """Return the convolution of the input."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Operand, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the convolution by another weight: layers of users call it, as in PyTorch."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._around(), mode=self.padding_mode), 0
         settings = self.stride, padding, self.dilation, self.groups
-        return type(self).convolve(input, self.weight, self.bias, *settings)
+        return type(self).convolve(input, weight, bias, *settings)
 
 
 class Conv1d(_Conv):

@@ -9,6 +9,8 @@ import numpy as np
 
 from chainrule.compiler.native.generic import exp, log, plus, rank, ranked, real, times_plus, u8
 from chainrule.compiler.native.kernel import Kernel
+from chainrule.primitives import normalisation
+from chainrule.primitives.shaping import sum_to
 
 Array = Any
 Axes = tuple[int, ...]
@@ -120,6 +122,61 @@ def _standardize_vjp(
             product[row + j] = (v[row + j] - mean - out[row + j] * slope) * factor
 
 
+def _layer_normalize(
+    start: int,
+    stop: int,
+    x: Array,
+    weight: Array,
+    bias: Array,
+    n: int,
+    eps: float,
+    out: Array,
+    standard: Array,
+    scale: Array,
+) -> None:
+    """Fill `standard` and `scale` as `_standardize` does, `out` with standard · weight + bias."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total = real(0.0)
+        for j in range(u8(n)):
+            total = plus(total, x[row + j])
+        mean = total / real(n)
+        square = real(0.0)
+        for j in range(u8(n)):
+            centred = x[row + j] - mean
+            square = times_plus(square, centred, centred)
+        factor = real(1.0) / np.sqrt(square / real(n) + real(eps))
+        for j in range(u8(n)):
+            value = (x[row + j] - mean) * factor
+            standard[row + j] = value
+            out[row + j] = value * weight[j] + bias[j]
+        scale[u8(i)] = factor
+
+
+def _layer_normalize_vjp(
+    start: int,
+    stop: int,
+    g: Array,
+    standard: Array,
+    scale: Array,
+    weight: Array,
+    n: int,
+    product: Array,
+) -> None:
+    """Fill `product` with the rule of `_standardize_vjp` for v = g · weight."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total, inner = real(0.0), real(0.0)
+        for j in range(u8(n)):
+            v = g[row + j] * weight[j]
+            total = plus(total, v)
+            inner = times_plus(inner, v, standard[row + j])
+        mean, slope, factor = total / real(n), inner / real(n), scale[u8(i)]
+        for j in range(u8(n)):
+            v = g[row + j] * weight[j]
+            product[row + j] = (v - mean - standard[row + j] * slope) * factor
+
+
 def _cumsum(start: int, stop: int, x: Array, n: int, out: Array) -> None:
     """Fill `out` with running sums of rows, from their ends if BACK.
 
@@ -154,6 +211,8 @@ _SOFTMAX_VJP = Kernel(_softmax_vjp, "real real n real")
 _LOG_SOFTMAX_VJP = Kernel(_log_softmax_vjp, "real real n real")
 _STANDARDIZE = Kernel(_standardize, "real n d real real")
 _STANDARDIZE_VJP = Kernel(_standardize_vjp, "real real real n real")
+_LAYER_NORMALIZE = Kernel(_layer_normalize, "real real real n d real real real")
+_LAYER_NORMALIZE_VJP = Kernel(_layer_normalize_vjp, "real real real real n real")
 _CUMSUM = Kernel(_cumsum, "real n real", BACK=False)
 _CUMSUM_VJP = Kernel(_cumsum, "real n real", BACK=True)
 
@@ -217,6 +276,45 @@ def standardize_vjp(g: Array, out: Array, scale: Array, *, axis: Axes, eps: floa
     product = np.empty(g.shape, g.dtype)
     _STANDARDIZE_VJP(g.dtype.char, g.size // n, n, g, out, scale, n, product)
     return product
+
+
+def layer_normalize(
+    x: Array, weight: Array, bias: Array, *, axis: Axes, eps: float
+) -> tuple[Array, Array, Array] | None:
+    n = _trailing_size(x.shape, axis)
+    if not n:
+        return None
+    if weight.size != n:  # one for each channel of groups
+        if x.size >= normalisation.MIN_SIZE:
+            return None
+        found = standardize(x, axis=axis, eps=eps)
+        return None if found is None else (found[0] * weight + bias, *found)
+    out, standard = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
+    first = x.ndim - len(axis)
+    scale = np.empty(x.shape[:first] + (1,) * len(axis), x.dtype)
+    arrays = x, weight, bias, n, float(eps), out, standard, scale
+    _LAYER_NORMALIZE(x.dtype.char, x.size // n, n, *arrays)
+    return out, standard, scale
+
+
+def layer_normalize_vjp(
+    g: Array, weight: Array, standard: Array, scale: Array, *, axis: Axes, eps: float
+) -> tuple[Array, Array, Array] | None:
+    n = _trailing_size(g.shape, axis)
+    if not n:
+        return None
+    if weight.size != n:
+        if g.size >= normalisation.MIN_SIZE:
+            return None
+        product = standardize_vjp(g * weight, standard, scale, axis=axis, eps=eps)
+        sums = sum_to(np, g * standard, weight.shape), sum_to(np, g, weight.shape)
+        return None if product is None else (product, *sums)
+    product = np.empty(g.shape, g.dtype)
+    arrays = g, standard, scale, weight, n, product
+    _LAYER_NORMALIZE_VJP(g.dtype.char, g.size // n, n, *arrays)
+    rows, standards = g.reshape(-1, n), standard.reshape(-1, n)
+    of_weight = np.einsum("ij,ij->j", rows, standards).reshape(weight.shape)
+    return product, of_weight, rows.sum(0).reshape(weight.shape)
 
 
 def _run_cumsum(kernel: Kernel, x: Array, axis: int) -> Array | None:
