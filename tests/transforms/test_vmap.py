@@ -398,6 +398,7 @@ def test_draws_from_numpys_module_are_refused_where_examples_would_share_them() 
         alike = cr.vmap(lambda x, draw=draw: x + draw(), randomness="same")(x)
         assert np.ptp(alike.numpy()) == 0
         cr.jacobian(lambda x, draw=draw: x * draw())(x)  # one function, for all directions
+        cr.laplacian(lambda x, draw=draw: (x**3).sum() * draw())(x)
 
 
 def test_draws_of_other_threads_and_other_generators_do_not_disturb_vmap() -> None:

@@ -114,8 +114,7 @@ class ArrayProxy:
         return self.namespace.permute_dims(self, tuple(order))
 
     def ravel(self) -> Any:
-        flat = self.namespace.reshape(self, (self.size,))
-        return flat.copy() if self.namespace.is_contiguous(flat) is False else flat
+        return self.namespace.reshape(self, (self.size,))
 
     def fill(self, value: Any) -> None:
         self[...] = value

@@ -247,7 +247,7 @@ def vmap(
 
         def call() -> tuple[Any, list[Any]]:
             arguments = pytree.map_leaves(args, lambda _: next(inside))
-            before = numpys_state() if outside is None and randomness != "same" else None
+            before = numpys_state() if randomness != "same" else None
             result = call_of_user(func, *arguments, **kwargs)
             check_numpys_draws(before, caller)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
