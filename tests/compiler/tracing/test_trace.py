@@ -1213,3 +1213,16 @@ def test_operations_that_repeat_are_those_of_results_before_they_were_written_to
     x = cr.tensor([1.0, 2.0, 3.0])
     for found, expected in zip(cr.compile(repeated)(x), repeated(x), strict=True):
         assert found.tolist() == expected.tolist()
+
+
+def test_what_no_grad_computes_is_a_constant_for_gradients() -> None:
+    def f(x: cr.Tensor) -> Any:
+        with cr.no_grad():
+            y = x * 2
+        (gradient,) = cr.autograd_grad((x * y).sum(), x)
+        return gradient, y.requires_grad
+
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    gradient, requires_grad = cr.compile(f, backend="numpy")(x)
+    assert gradient.tolist() == [2.0, 4.0]
+    assert not requires_grad
