@@ -718,7 +718,7 @@ class TensorMethods:
         """Return the logistic function 1 / (1 + exp -x)."""
     def sigmoid_(self) -> Tensor:
         """Do `sigmoid` in place."""
-    def rsqrt(self) -> Tensor:
+    def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
         """Return 1 / √x."""
     def rsqrt_(self) -> Tensor:
         """Do `rsqrt` in place."""
