@@ -639,8 +639,8 @@ def test_no_gradient_of_other_fields_of_results_is_lost() -> None:
     }
     at, way = np.array([1.0, 2.0]), np.array([0.3, -0.7])
     _, tangent = cr.jvp(lambda a: fit(a).fun, at, way)
-    wanted = [fit(at + step * way).fun for step in (-1e-5, 1e-5)]
-    np.testing.assert_allclose(tangent, (wanted[1] - wanted[0]) / 2e-5, 1e-4)
+    wanted = [fit(at + step * way).fun for step in (-1e-3, 1e-3)]  # SciPy's has 8 digits
+    np.testing.assert_allclose(tangent, (wanted[1] - wanted[0]) / 2e-3, 1e-3)
     for solve, names in solvers.values():
         numbers = solve(at)
         for name in names:

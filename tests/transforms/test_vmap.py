@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -380,7 +381,7 @@ def test_random_numbers_follow_the_randomness_argument() -> None:
         cr.vmap(cr.sin, randomness="random")
 
 
-def test_draws_from_numpys_module_are_refused_where_examples_would_share_them() -> None:
+def test_draws_from_numpys_module_are_told_where_examples_would_share_them() -> None:
     x = cr.zeros(3)
     draws: list[Callable[[], Any]] = [
         np.random.random,
@@ -391,32 +392,27 @@ def test_draws_from_numpys_module_are_refused_where_examples_would_share_them() 
         np.random.seed(0)
         for randomness in ("error", "different"):
             mapped = cr.vmap(lambda x, draw=draw: x + draw(), randomness=randomness)
-            with pytest.raises(
-                cr.AutogradError, match=r"from numpy\.random, once for all examples"
-            ):
+            with pytest.warns(UserWarning, match=r"from numpy\.random.*all examples") as told:
                 mapped(x)
-        alike = cr.vmap(lambda x, draw=draw: x + draw(), randomness="same")(x)
+            assert told[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            alike = cr.vmap(lambda x, draw=draw: x + draw(), randomness="same")(x)
+            cr.jacobian(lambda x, draw=draw: x * draw())(x)  # one function, for all directions
+            cr.laplacian(lambda x, draw=draw: (x**3).sum() * draw())(x)
         assert np.ptp(alike.numpy()) == 0
-        cr.jacobian(lambda x, draw=draw: x * draw())(x)  # one function, for all directions
-        cr.laplacian(lambda x, draw=draw: (x**3).sum() * draw())(x)
 
 
-def test_draws_of_other_threads_and_other_generators_do_not_disturb_vmap() -> None:
+def test_other_generators_are_not_watched() -> None:
     state = np.random.mtrand._rand._bit_generator
-    thread = threading.Thread(target=lambda: done.wait(9))
-    done = threading.Event()
-    thread.start()
-    try:
-        cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
-    finally:
-        done.set()
-        thread.join()
     try:
         np.random.set_bit_generator(np.random.PCG64(0))
-        cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
     finally:
         np.random.set_bit_generator(state)
-    with pytest.raises(cr.AutogradError, match=r"numpy\.random"):
+    with pytest.warns(UserWarning, match=r"numpy\.random"):
         cr.vmap(lambda x: x + np.random.random())(cr.zeros(3))
 
 

@@ -63,6 +63,8 @@ def in_order_of(like: Array, array: Array, alone: bool) -> tuple[Array, bool]:
     """
     if not _differs_in_order(like, array):
         return array, alone
+    if array.__class__ is not ndarray:
+        return namespace(array).reshape(array, array.shape, copy=True), True
     copied = np.empty(array.shape, array.dtype)
     if array.ndim != 2:
         copied[...] = array
@@ -84,11 +86,10 @@ def recorded_in_order_of(like: Array, g: Tensor, alone: bool) -> Tensor:
 
 
 def _differs_in_order(like: Array, array: Array) -> bool:
-    return (
-        array.__class__ is ndarray is like.__class__
-        and not array.flags.c_contiguous
-        and bool(like.flags.c_contiguous)
-    )
+    if array.__class__ is not ndarray:
+        return bool(namespace(array).differs_in_order(like, array))
+    is_c_order: bool = array.flags.c_contiguous
+    return not is_c_order and like.__class__ is ndarray and bool(like.flags.c_contiguous)
 
 
 _STRIP_COLUMNS = 32
@@ -480,7 +481,7 @@ class BackwardPass:
         if self.xp is not None:
             tensor._grad = recorded_in_order_of(array, g, False) if grad is None else grad + g
         elif grad is None:
-            if g.__class__ is ndarray and not g.flags.c_contiguous:
+            if g.__class__ is not ndarray or not g.flags.c_contiguous:
                 g, alone = in_order_of(array, g, alone)
             tensor._grad = make(owned(g, alone), None)
         else:

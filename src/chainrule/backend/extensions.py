@@ -23,6 +23,10 @@ class NamespaceDefaults:
         """Return a view of another shape; raise ValueError if there is none."""
         return x.reshape(shape, copy=False)
 
+    def differs_in_order(self, like: Array, array: Array) -> bool:
+        """Tell whether an array is not in C order, and another is; devices don't care."""
+        return False
+
     def write(self, out: Array, key: Any, value: Array) -> None:
         """Assign ``out[key] = value``."""
         out[key] = value

@@ -150,7 +150,7 @@ def _layer_normalize_vjp(
     of_weight = of_bias = None
     if of_out is not None:
         part = of_out * weight
-        cotangents[0] = cotangents[0] + part if 0 in cotangents else part
+        cotangents |= {0: cotangents[0] + part if 0 in cotangents else part}
         if needs[1]:
             of_weight = sum_to(xp, of_out * standard, weight.shape)
         if needs[2]:

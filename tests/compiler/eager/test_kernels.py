@@ -162,6 +162,10 @@ OPERATIONS: dict[str, Job] = {
     "lstm": (functools.partial(recurrent, "LSTM"), of_layer(9, 4)),
     "gru": (functools.partial(recurrent, "GRU"), of_layer(9, 3)),
     "max_pool, meeting": (lambda x: F.max_pool2d(x, 3, stride=2), [signed(3, 7, 51, 50)]),
+    "layer_normalize": (
+        lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
+        [signed(*ROWS), signed(ROWS[-1]), signed(ROWS[-1])],
+    ),
 }
 EXACT = (
     *("add", "subtract", "multiply", "divide", "negative", "abs", "reciprocal", "sqrt", "square"),

@@ -415,9 +415,13 @@ def test_a_repeated_rule_knows_the_order_in_memory() -> None:
         found = [cr.autograd_grad(x.T, x, each)[0] for each in (g, g.T)]
         return [x * (1.0 if each.is_contiguous() else 2.0) for each in found]
 
-    x = values(1.0, 2.0, 3.0, 4.0).reshape(2, 2).requires_grad_()
-    for got, wanted in zip(cr.compile(orders)(x), orders(x), strict=True):
-        np.testing.assert_array_equal(got.detach(), wanted.detach())
+    matrix = values(1.0, 2.0, 3.0, 4.0).reshape(2, 2)
+    for x, factors in ((matrix.clone(), (1.0, 1.0)), (matrix.T.detach(), (2.0, 1.0))):
+        x.requires_grad_()
+        for got, factor in zip(cr.compile(orders)(x), factors, strict=True):
+            np.testing.assert_array_equal(got.detach(), x.detach() * factor)
+        for got, factor in zip(orders(x), factors, strict=True):
+            np.testing.assert_array_equal(got.detach(), x.detach() * factor)
 
 
 # --- what the user's code reads -------------------------------------------------------------------

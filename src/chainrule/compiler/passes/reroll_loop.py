@@ -340,7 +340,10 @@ def _slice_indices(ops: Sequence[Op | None]) -> list[tuple[_Rows | None, int]]:
         differ = (axis for axis, part in enumerate(first) if any(k[axis] != part for k in others))
         same = {len(key) for key in others} == {len(first)}
         axes[stack] = next(differ, 0) if same and all(map(_is_fixed, first)) else 0
-    return [_slice_index(op, axes.get(op.args[0], 0) if op and op.args else 0) for op in ops]
+    return [
+        _slice_index(op, axes[op.args[0]] if op is not None and op.function == "getitem" else 0)
+        for op in ops
+    ]
 
 
 def _slice_index(op: Op | None, axis: int = 0) -> tuple[_Rows | None, int]:

@@ -214,6 +214,12 @@ class SymbolNamespace(NamespaceDefaults):
         note_memory_use("order")
         return None if x.layout is None else bool(x.dummy().flags.c_contiguous)
 
+    def differs_in_order(self, like: Any, array: Any) -> bool:
+        one, two = [x.dummy() if isinstance(x, Symbol) else None for x in (like, array)]
+        if one is None or not one.flags.c_contiguous:
+            return False
+        return two is None or not two.flags.c_contiguous  # a symbol of unknown order gets this one
+
     def permute_dims(self, x: Any, axes: Shape) -> Symbol:
         axes = tuple(axis % len(axes) for axis in axes)
         if axes == tuple(range(len(axes))):

@@ -567,7 +567,7 @@ class LayerNorm(_Affine):
     --------
     >>> import chainrule as cr
     >>> cr.nn.LayerNorm(3)(cr.tensor([[1.0, 2.0, 3.0]]))
-    tensor([[-1.2247,  0.0000,  1.2247]], grad_fn=<AddBackward0>)
+    tensor([[-1.2247,  0.0000,  1.2247]], grad_fn=<NativeLayerNormBackward0>)
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.operands import plain_array
 from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor, make
@@ -120,22 +121,19 @@ def _memory_of(generator: Any) -> Any:
     return (ctypes.c_char * (4 * 625)).from_address(address)
 
 
-def check_numpys_draws(before: bytes | None, caller: str) -> None:
-    """Raise if `numpy.random` has drawn for all examples at once; not if another thread may have.
-
-    The functions of `numpy.random` do not know of examples.
-    """
+def tell_numpys_draws(before: bytes | None, caller: str) -> None:
+    """Warn if `numpy.random` has drawn, whose functions do not know of examples."""
     if before is None or numpys_state() == before:
         return
-    from chainrule.kernels.threads import HelperThreads  # keeps import chainrule fast
-
-    if {*threading.enumerate()} - {*HelperThreads.started} == {threading.current_thread()}:
-        raise AutogradError(
-            f"{caller}: the function drew random numbers from numpy.random, once for all "
-            "examples. Draw with chainrule.randn() and its kin, which know of the examples, or "
-            "outside of vmap, and pass the numbers as an argument; if all examples are to have "
-            'the same numbers, say randomness="same"'
-        )
+    warnings.warn(
+        f"{caller}: random numbers were drawn from numpy.random. If the function drew them, all "
+        "examples have the same. Draw with chainrule.randn() and its kin, which know of the "
+        "examples, or outside of vmap, and pass the numbers as an argument; if all examples are to "
+        'have the same numbers, say randomness="same". Another thread, or a function of SciPy that '
+        "estimates norms, such as logm, may have drawn as well",
+        UserWarning,
+        user_stack_level(),
+    )
 
 
 # --- vmap -----------------------------------------------------------------------------------------
@@ -164,8 +162,8 @@ def vmap(
         Position of the mapped dimension in the results; None for a result that all examples share.
     randomness : "error", "different" or "same", default "error"
         Whether random numbers may be drawn: different for each example, or the same for all.
-        Draws from `numpy.random` are the same for all. Methods of NumPy's generators and Python's
-        `random` are not noticed: they draw once, for all examples.
+        Draws from `numpy.random` are the same for all, which a warning tells. Methods of NumPy's
+        generators and Python's `random` are not noticed: they draw once, for all examples.
     strict : bool, default False
         Raise MissingRuleError where an operation would run for one example after the other.
     in_axes, out_axes : optional
@@ -249,7 +247,7 @@ def vmap(
             arguments = pytree.map_leaves(args, lambda _: next(inside))
             before = numpys_state() if randomness != "same" else None
             result = call_of_user(func, *arguments, **kwargs)
-            check_numpys_draws(before, caller)
+            tell_numpys_draws(before, caller)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
