@@ -109,6 +109,18 @@ def test_a_worker_that_is_lost_changes_nothing(processes: Any, wanted: Any, tmp_
     assert sorted(os.listdir(tmp_path)) == ["0", "1"]
 
 
+def test_workers_keep_equally_many_partitions(processes: Any, wanted: Any) -> None:
+    processes.wait_for_workers(2, timeout=30)
+    objective = Objective(loss, PARTS, client=processes, persist=True)
+    value, _ = objective.value_and_grad(W)
+    kept = [
+        sum("load_partition" in str(key) for key in keys) for keys in processes.has_what().values()
+    ]
+    assert np.float64(value).tobytes() == wanted[0]
+    assert sum(kept) == len(PARTS)
+    assert max(kept) - min(kept) <= 1
+
+
 def test_what_a_lost_worker_kept_is_loaded_again(processes: Any, wanted: Any) -> None:
     objective = Objective(loss, PARTS, client=processes, persist=True)
     first = objective.value_and_grad(W)

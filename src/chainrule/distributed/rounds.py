@@ -36,7 +36,16 @@ class Rounds:
     def _persisted(self, partitions: Sequence[Partition]) -> list[Any]:
         """Return the data of the partitions as Delayed objects with futures."""
         load, settings = dask.delayed(load_partition, pure=False), capture()
-        tasks = [load(each.label, settings, each.source) for each in partitions]
+        places = [address for address, n in self._client.nthreads().items() for _ in range(n)]
+        tasks = []
+        for i, each in enumerate(partitions):
+            # The same number for each thread: Dask may give one worker more than the others.
+            place: Any = {}
+            if places:
+                worker = places[len(places) * i // len(partitions)]
+                place = {"workers": [worker], "allow_other_workers": True}
+            with dask.annotate(**place):
+                tasks.append(load(each.label, settings, each.source))
         for task, keys in zip(tasks, self._keys, strict=True):
             keys.update(_graph(task))
         found: list[Any] = self._client.persist(tasks, retries=self._retries)
