@@ -78,6 +78,29 @@ def test_errors_name_the_parameter_and_the_constraint() -> None:
         _ = D.Cauchi
 
 
+def test_what_a_class_of_the_user_lacks_is_named() -> None:
+    class Unfinished(D.Distribution):
+        pass
+
+    class Some(D.constraints.Constraint):
+        pass
+
+    class Bent(D.Transform):
+        domain = codomain = D.constraints.real
+
+    dist = Unfinished(validate_args=False)
+    with pytest.raises(cr.MissingRuleError, match="Unfinished has no support: its class defines"):
+        _ = dist.support
+    with pytest.raises(cr.MissingRuleError, match="Unfinished has no arg_constraints"):
+        _ = dist.arg_constraints
+    with pytest.raises(
+        cr.MissingRuleError, match=r"Some has no check: define check\(self, value\)"
+    ):
+        Some().check(cr.tensor(1.0))
+    with pytest.raises(cr.MissingRuleError, match=r"Bent has no _call: define _call\(self, x\)"):
+        Bent()(cr.tensor(1.0))
+
+
 def test_distributions_compile() -> None:
     @cr.compile
     def f(mu, x):

@@ -108,13 +108,10 @@ class _InterceptedArray(_InterceptedSlot):
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:
             return self
-        interceptor = _current()
-        if interceptor is None:
-            return _read_array(tensor)
-        array = _read_array(tensor)
-        return (
-            array if array.__class__ is interceptor.own else _read_array(interceptor.proxy(tensor))
-        )
+        interceptor, array = _current(), _read_array(tensor)
+        if interceptor is None or array.__class__ is interceptor.own:
+            return array
+        return _read_array(interceptor.proxy(tensor))
 
 
 _INTERCEPTED_SLOTS = {name: _InterceptedSlot(name) for name in SLOTS}

@@ -14,7 +14,7 @@ from typing import Any
 from chainrule import linalg, ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, whole
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, MissingRuleError
 
 __all__ = [
     "Constraint",
@@ -74,7 +74,7 @@ class Constraint:
 
     def check(self, value: Tensor) -> Tensor:
         """Return whether each value is in the set: bool, without the dimensions of one value."""
-        raise NotImplementedError
+        raise MissingRuleError(f"{type(self).__name__} has no check: define check(self, value)")
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in vars(self).items())
@@ -112,6 +112,7 @@ class _DependentProperty(property, _Dependent):
         property.__init__(self, function)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
+    # As in PyTorch, one with settings is a decorator: it takes a function in their place.
     def __call__(self, function: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
         return _DependentProperty(function, is_discrete=self.is_discrete, event_dim=self.event_dim)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
@@ -38,9 +38,15 @@ class lazy_property(Generic[T]):
         self.compute = compute
         self.__doc__ = compute.__doc__
 
-    def __get__(self, instance: Any, owner: type) -> T:
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy_property[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
-            return self  # type: ignore[return-value]
+            return self
         with enable_grad():
             value = self.compute(instance)
         instance.__dict__[self.compute.__name__] = value
@@ -147,12 +153,12 @@ class Distribution:
     @property
     def arg_constraints(self) -> Mapping[str, constraints.Constraint]:
         """The constraint of each parameter."""
-        raise NotImplementedError
+        raise self._lacks("arg_constraints")
 
     @property
     def support(self) -> constraints.Constraint:
         """The set of possible values."""
-        raise NotImplementedError
+        raise self._lacks("support")
 
     @property
     def mean(self) -> Tensor:
@@ -216,6 +222,9 @@ class Distribution:
     def perplexity(self) -> Tensor:
         """Return the exponential of the entropy."""
         return ops.exp(self.entropy())
+
+    def _lacks(self, name: str) -> MissingRuleError:
+        return MissingRuleError(f"{type(self).__name__} has no {name}: its class defines it")
 
     def _has_no(self, name: str) -> MissingRuleError:
         return MissingRuleError(

@@ -128,7 +128,7 @@ class Transform:
         return x
 
     def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise MissingRuleError(f"{type(self).__name__} has no _call: define _call(self, x)")
 
     def _inverse(self, y: Tensor) -> Tensor:
         raise MissingRuleError(f"{type(self).__name__} has no inverse")

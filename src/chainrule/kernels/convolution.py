@@ -66,7 +66,7 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
     if bands is not None:
         target, source = overlap(x.shape[2:], pad_before, bands.padded)
         found = correlate(bands, x[source], w, target)
-        if is_finite(found):
+        if is_finite(xp, found):
             return found
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
@@ -77,10 +77,9 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         return out
     if bands is None:
         found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
-        if getattr(xp, "waits", False) or is_finite(found):
+        if is_finite(xp, found):
             return found
-    shape = tuple([n + sum(pads) for n, pads in zip(x.shape[2:], padding, strict=True)])
-    padded = pad_or_crop(xp, x, pad_before, shape)
+    padded = pad_or_crop(xp, x, pad_before, _padded_size(x.shape[2:], padding))
     return correlate_by_taps(xp, padded, w, size, stride, dilation, groups)
 
 
@@ -91,8 +90,8 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
     images = _spread_phases(xp, y, w, stride, dilation, groups)
-    if not getattr(xp, "waits", False) and not is_finite(images):
-        shape = tuple([n + sum(pads) for n, pads in zip(size, padding, strict=True)])
+    if not is_finite(xp, images):
+        shape = _padded_size(size, padding)
         images = spread_by_taps(xp, y, w, shape, stride, dilation, groups)
     return pad_or_crop(xp, images, tuple([-b for b in pad_before]), size)
 
@@ -100,12 +99,16 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
 def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window) -> Array:
     """Return the adjoint of `convolve` with respect to kernels of shape `size`, applied to `y`."""
     found = _convolve_weight(xp, x, y, size, window)
-    if getattr(xp, "waits", False) or is_finite(found):
+    if is_finite(xp, found):
         return found
     stride, padding, dilation, groups = window
-    shape = tuple([n + sum(pads) for n, pads in zip(x.shape[2:], padding, strict=True)])
-    padded = pad_or_crop(xp, x, tuple([low for low, _ in padding]), shape)
+    pad_before = tuple([low for low, _ in padding])
+    padded = pad_or_crop(xp, x, pad_before, _padded_size(x.shape[2:], padding))
     return weight_by_taps(xp, padded, y, size, stride, dilation, groups)
+
+
+def _padded_size(size: Sizes, padding: Any) -> Sizes:
+    return tuple([n + sum(pads) for n, pads in zip(size, padding, strict=True)])
 
 
 @errstate(all="ignore")  # of zeros times infinities: see `is_finite`
@@ -147,7 +150,7 @@ def _bands(
     outputs //= groups
     if groups == 1 or inputs * outputs > MAX_PAIRS or 0 in (x.size, outputs, *kernel, *size):
         return None
-    if getattr(xp, "waits", False):  # a device, on which `is_finite` would wait
+    if getattr(xp, "waits", False):  # a device, on which `is_finite` doesn't look
         return None
     dilation = dilation or (1,) * len(kernel)
     return Bands(xp, groups, (inputs, outputs), kernel, size, stride, dilation, x.dtype)
@@ -421,7 +424,7 @@ def _correlate_input(
     if bands is not None:
         target, source = overlap(y.shape[2:], start, bands.padded)
         found = correlate(bands, y[source], flipped, target)
-        if is_finite(found):
+        if is_finite(xp, found):
             return found
     return _correlate(xp, y, flipped, start, size, dilation, groups)
 

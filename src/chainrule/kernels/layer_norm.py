@@ -85,9 +85,8 @@ class _Rows:
 
     def column(self, values: Array) -> Array:
         """Return one value for each line, for ufuncs with a block."""
-        return values[:, None] if self.length >= _LONG else self.spread(values)
-
-    def spread(self, values: Array) -> Array:
+        if self.length >= _LONG:
+            return values[:, None]
         return values.repeat(self.length).reshape(-1, self.length)
 
     def sums(self, x: Array) -> Array:

@@ -27,8 +27,8 @@ def kernel_for(name: str, xp: Any) -> Kernel:
     try:
         return _FACTORIES[name](name, _library(name, xp))
     except MissingExtraError:
-        if name in _NUMPY_FALLBACKS:
-            return _cast_to_input(_NUMPY_FALLBACKS[name])
+        if name in NUMPY_FALLBACKS:
+            return _cast_to_input(NUMPY_FALLBACKS[name])
         raise
 
 
@@ -132,7 +132,7 @@ def _numpy_polygamma(x: Array, *, order: int) -> Array:
     return erf_gamma.digamma(x)
 
 
-_NUMPY_FALLBACKS: dict[str, Kernel] = {
+NUMPY_FALLBACKS: dict[str, Kernel] = {
     "erf": erf_gamma.erf,
     "erfc": erf_gamma.erfc,
     "lgamma": erf_gamma.lgamma,

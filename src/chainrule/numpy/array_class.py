@@ -284,6 +284,10 @@ class ndarray(Tensor, metaclass=_Arrays):
         """Partition the elements in place."""
         self[...] = np.partition(self, kth, axis, kind)
 
+    def __pos__(self) -> Any:
+        """Return a copy, which a Tensor's isn't."""
+        return np.positive(self)
+
     def conj(self) -> Any:
         """Return the complex conjugate; the array itself if it is real."""
         return np.conjugate(self) if np.iscomplexobj(self) else self
@@ -367,7 +371,7 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
         return written(function, out, call(function, args, kwargs))
-    if str(kwargs.get("device")) == "cpu":  # also an array's own, which is chainrule's
+    if kwargs and str(kwargs.get("device")) == "cpu":  # also an array's own, which is chainrule's
         kwargs = {key: value for key, value in kwargs.items() if key != "device"}
     if function is np.isscalar:
         records = isinstance(args[0], Tensor | ArrayProxy)

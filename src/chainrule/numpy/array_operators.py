@@ -87,7 +87,6 @@ _COMPARISONS: dict[str, Any] = {
     **{"le": np.less_equal, "gt": np.greater, "ge": np.greater_equal},
 }
 
-setattr(ndarray, "__pos__", lambda self: np.positive(self))  # noqa: B010 # a copy, unlike Tensor's
 for _name, _ufunc in _COMPARISONS.items():
     setattr(ndarray, f"__{_name}__", _comparison(_ufunc))
 for _name, _ufunc in _OPERATORS.items():

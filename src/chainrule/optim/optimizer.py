@@ -153,7 +153,6 @@ class Optimizer:
         self.defaults: Group = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self._hooks = _no_hooks()
         self._opt_called = False
         listed: list[Any] = _ordered(params)
         if not listed:
@@ -168,7 +167,7 @@ class Optimizer:
 
     @functools.cached_property
     def _hooks(self) -> defaultdict[str, HookDict]:
-        return _no_hooks()  # of a wrapper of another optimiser that doesn't call this __init__
+        return _no_hooks()  # also of a wrapper of another optimiser that doesn't call __init__
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -179,7 +178,7 @@ class Optimizer:
         return {name: value for name, value in self.__dict__.items() if name != "_hooks"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _hooks=_no_hooks())
+        self.__dict__.update(state)
 
     def _check(self, options: Group) -> None:
         """Raise an ArgumentError if a group's options are out of range."""

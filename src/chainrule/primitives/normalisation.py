@@ -122,7 +122,10 @@ def _layer_normalized(
 ) -> tuple[Array, Array, Array]:
     kernels = xp.rule_kernels
     if kernels is not None and x.dtype.char in "fd" and _fits_kernel(x, weight, axis):
-        return kernels["layer_normalized"](x, weight, bias, axis=axis, eps=eps)  # type: ignore[no-any-return]
+        found: tuple[Array, Array, Array] = kernels["layer_normalized"](
+            x, weight, bias, axis=axis, eps=eps
+        )
+        return found
     standard, scale = _standardized(xp, x, axis=axis, eps=eps)
     return standard * weight + bias, standard, scale
 
@@ -145,7 +148,10 @@ def _layer_normalize_vjp(
         and of_out.dtype.char in "fd"
         and _fits_kernel(of_out, weight, axis)
     ):
-        return kernels["layer_normalized_rule"](of_out, standard, scale, weight, axis=axis)  # type: ignore[no-any-return]
+        found: tuple[Array, Array, Array] = kernels["layer_normalized_rule"](
+            of_out, standard, scale, weight, axis=axis
+        )
+        return found
     cotangents = {i - 1: value for i, value in g.items() if i}  # of the standard values and scale
     of_weight = of_bias = None
     if of_out is not None:

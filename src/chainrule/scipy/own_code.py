@@ -25,12 +25,13 @@ from chainrule.scipy.dispatch import Table
 __all__ = ["compose"]
 
 _TABLES: dict[str, Table] = {}
+_COMPOSED: dict[str, frozenset[str]] = {}
 _RUN: dict[str, ModuleType] = {}
 
 
 def compose(table: Table, names: Sequence[str]) -> None:
     """Register functions of SciPy's as compositions of those that have a rule."""
-    _TABLES[table.path] = table
+    _TABLES[table.path], _COMPOSED[table.path] = table, frozenset(names)
     for name in names:
         table.function(name, "composite")(functools.partial(_composed, table, name))
 
@@ -55,9 +56,9 @@ def _run(name: str) -> ModuleType:
             del _RUN[name]
             raise
         table = _TABLES[made.__package__]
-        for own in {*vars(made)} & {*table.declared}:  # a rule, in the place of compiled code
-            if not isinstance(table.declared[own].function, functools.partial):
-                setattr(made, own, table.find(own))
+        rules = {*table.declared} - _COMPOSED[table.path]
+        for own in {*vars(made)} & rules:  # a rule, in the place of compiled code
+            setattr(made, own, table.find(own))
     return _RUN[name]
 
 
@@ -115,8 +116,9 @@ def _ours(package: str) -> Any:
 @functools.cache
 def _is_python(name: str) -> bool:
     found = find_spec(name)
-    is_source = found is not None and isinstance(found.loader, SourceFileLoader)
-    return is_source and not found.submodule_search_locations  # type: ignore[union-attr]
+    if found is None or not isinstance(found.loader, SourceFileLoader):
+        return False
+    return not found.submodule_search_locations
 
 
 _ARRAY_API: dict[str, Callable[..., Any]] = {

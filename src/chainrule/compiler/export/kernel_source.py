@@ -56,18 +56,25 @@ _SUBSTITUTES = {
 
 def missing(ops: Iterable[Op]) -> set[str]:
     """Return the kernels that ops call and that need more than NumPy."""
-    found = set()
-    for op in ops:
-        name = op.function.removeprefix("kernels.")
-        if name == op.function:
-            continue
-        try:
-            _Copies().kernel(name)
-            if name == "polygamma" and op.kwargs.get("order"):
-                raise NotInNumpyError(name)
-        except NotInNumpyError:
-            found.add(op.function)
-    return found
+    return {
+        op.function
+        for op in ops
+        if op.function.startswith("kernels.")
+        and (not _is_in_numpy(op.function) or _is_higher_polygamma(op))
+    }
+
+
+def _is_higher_polygamma(op: Op) -> bool:
+    return op.function == "kernels.polygamma" and bool(op.kwargs.get("order"))
+
+
+@cache
+def _is_in_numpy(function: str) -> bool:
+    try:
+        _Copies().kernel(function.removeprefix("kernels."))
+    except NotInNumpyError:
+        return False
+    return True
 
 
 def kernel_source(names: Iterable[str]) -> str:
@@ -99,7 +106,7 @@ class _Copies:
 
     def special(self, name: str) -> str:
         """Copy a special function that has a form without SciPy."""
-        if name not in special._NUMPY_FALLBACKS:
+        if name not in special.NUMPY_FALLBACKS:
             raise NotInNumpyError(name)
         function = self.add(erf_gamma.__name__, {"polygamma": "digamma"}.get(name, name))
         cast = self.add(special.__name__, "_cast_to_input")
@@ -165,7 +172,8 @@ class _Specials(ast.NodeTransformer):
             return node
         (name, _) = node.args
         assert isinstance(name, ast.Constant)
-        return ast.parse(f"partial({self.copies.special(str(name.value))}, np)").body[0].value  # type: ignore[attr-defined]
+        copy = self.copies.special(str(name.value))
+        return ast.parse(f"partial({copy}, np)", mode="eval").body
 
 
 @cache

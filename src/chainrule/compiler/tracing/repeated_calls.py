@@ -107,47 +107,13 @@ class _SymbolTemplate:
         return found
 
 
-class RecordedCall:
+class RecordedCall(NamedTuple):
     """What a function recorded when it ran, and what it returned."""
 
-    __slots__ = ("nodes", "numbers", "results", "single", "templates")
-
-    def __init__(
-        self,
-        numbers: dict[Value, int],  # of the values of the inputs, then of the results of the ops
-        templates: list[_OpTemplate],
-        results: list[_SymbolTemplate | None],
-    ) -> None:
-        self.numbers, self.templates, self.results = numbers, templates, results
-        self.nodes: dict[Any, Any] = {}  # what the recorder knows of the nodes of such calls
-        self.single: _SingleTemplate | None = None
-        if len(templates) == len(results) == 1 and results[0] is not None:
-            self.single = _single(templates[0], results[0], numbers)
-
-
-class _SingleTemplate(NamedTuple):
-    """The parts of a call of one op on values of the call, of which the new result is returned."""
-
-    operands: Callable[[list[Value]], tuple[Value, ...]]
-    function: str
-    kwargs: dict[str, Any]
-    structure: list[Any]
-    shape: tuple[int, ...]
-    dtype: Any
-    kind: object
-    flags: tuple[Any, ...]
-    finish: Any
-
-
-def _single(
-    op: _OpTemplate, result: _SymbolTemplate, numbers: dict[Value, int]
-) -> _SingleTemplate | None:
-    if op.operands is None or len(op.types) != 1 or result.base is not None:
-        return None
-    if result.number is None or result.input is not None or op.op.outs[0] is not result.value:
-        return None
-    (shape, dtype), op_parts = op.types[0], (op.operands, op.function, op.kwargs, op.structure)
-    return _SingleTemplate(*op_parts, shape, dtype, result.kind, result.flags, result.finish)
+    numbers: dict[Value, int]  # of the values of the inputs, then of the results of the ops
+    templates: list[_OpTemplate]
+    results: list[_SymbolTemplate | None]
+    nodes: dict[Any, Any]  # what the recorder knows of the nodes of such calls
 
 
 class _UnlikeError(Exception):
@@ -204,10 +170,7 @@ def run_single(
         values = _with_values(key, inputs)
         known: RecordedCall | None = trace.calls.get(tuple(key))
         if known is not None:
-            one = known.single
-            if one is None:
-                return _repeat(trace, known, inputs, values)[0], known
-            return _repeat_single(trace, one, values), known
+            return _repeat(trace, known, inputs, values)[0], known
     if forward is None:
         forward = forward_of(primitive, Symbol.namespace)
     run = partial(forward, *arrays, **settings) if settings else partial(forward, *arrays)
@@ -235,28 +198,6 @@ def _forward_key(
     except _UnlikeError:
         key.clear()
     return key
-
-
-def _repeat_single(trace: Trace, template: _SingleTemplate, values: list[Value]) -> Symbol:
-    """Record the op of a call for other values, and return its result."""
-    operands, function, kwargs, structure, shape, dtype, kind, flags, finish = template
-    out: Value = _new(Value)
-    out.shape, out.dtype, out.hint = shape, dtype, ""
-    op: Op = _new(Op)  # whose `__init__` takes longer than the rest
-    op.function, op.kwargs, op.outs, op.regions, op.structure = (
-        function,
-        kwargs,
-        (out,),
-        (),
-        structure,
-    )
-    op.args = op.operands = operands(values)
-    trace.append([op])
-    found: Symbol = _new(Symbol)
-    found._value, found.dtype, found.kind, found._origin = out, dtype, kind, trace.origin
-    found._base, found.writes, found.finish = None, 0, finish
-    found.layout, found.is_scalar, found.maybe_view, found.read_only = flags
-    return found
 
 
 def number(array: Any) -> Symbol:
@@ -327,7 +268,7 @@ def _record(
             numbers.setdefault(value, number)
         templates = [_OpTemplate(op, numbers) for op in ops]
         made = [None if x is None else _SymbolTemplate(trace, x, inputs, numbers) for x in results]
-        trace.calls[tuple(key)] = RecordedCall(numbers, templates, made)
+        trace.calls[tuple(key)] = RecordedCall(numbers, templates, made, {})
     return results
 
 
@@ -384,7 +325,7 @@ def _repeat(
     trace: Trace, call: RecordedCall, inputs: list[Symbol], values: list[Value]
 ) -> tuple[Any, ...]:
     """Record the ops of a call for other inputs, and return its results for these."""
-    numbers, templates, results = call.numbers, call.templates, call.results
+    numbers, templates, results, _ = call
     if templates:
         trace.append([template.again(numbers, values) for template in templates])
     origin = trace.origin

@@ -104,7 +104,7 @@ _ELEMENTWISE = ("poisson", "binomial")
 """Methods that draw a number for each element of their arguments."""
 
 
-def numpys_state() -> bytes | None:
+def _numpys_state() -> bytes | None:
     """Return the state of `numpy.random`, in a tenth of a microsecond; None if it has another one.
 
     It does not include the second number of a pair of normal ones, which NumPy keeps.
@@ -121,9 +121,9 @@ def _memory_of(generator: Any) -> Any:
     return (ctypes.c_char * (4 * 625)).from_address(address)
 
 
-def tell_numpys_draws(before: bytes | None, caller: str) -> None:
+def _tell_numpys_draws(before: bytes | None, caller: str) -> None:
     """Warn if `numpy.random` has drawn, whose functions do not know of examples."""
-    if before is None or numpys_state() == before:
+    if before is None or _numpys_state() == before:
         return
     warnings.warn(
         f"{caller}: random numbers were drawn from numpy.random. If the function drew them, all "
@@ -245,9 +245,9 @@ def vmap(
 
         def call() -> tuple[Any, list[Any]]:
             arguments = pytree.map_leaves(args, lambda _: next(inside))
-            before = numpys_state() if randomness != "same" else None
+            before = _numpys_state() if randomness != "same" else None
             result = call_of_user(func, *arguments, **kwargs)
-            tell_numpys_draws(before, caller)
+            _tell_numpys_draws(before, caller)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
