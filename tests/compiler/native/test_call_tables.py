@@ -138,7 +138,10 @@ def test_a_longer_program_has_a_longer_table_and_hardly_more_kernels(
 
 @needs_llvm
 @pytest.mark.parametrize(("count", "table"), [(60, False), (450, True)])
-def test_many_loops_in_one_function_are_a_table(count: int, table: bool) -> None:
+def test_many_loops_in_one_function_are_a_table(
+    count: int, table: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", "2.5")
     draw = random.Random(0)
     order = [(draw.randrange(3), draw.choice([0.4, 0.5])) for _ in range(count)]
 
@@ -207,13 +210,15 @@ def test_numpy_raises_the_errors_of_a_long_program(always_tables: None) -> None:
 
 
 @needs_llvm
-@pytest.mark.parametrize(("seconds", "has_table"), [(0.001, False), (2, True), (20, False)])
+@pytest.mark.parametrize(
+    ("seconds", "has_table"), [(0.001, False), (0.4, True), (1, True), (10, False)]
+)
 def test_on_both_sides_of_each_budget(
     seconds: float, has_table: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls of NumPy, a table, and one function."""
+    """Calls of NumPy, tables of parts, a table, and one function."""
     monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", str(seconds))
-    loss, arguments = long_loss(140, 8, cr.float64, round(seconds))  # programs are kept
+    loss, arguments = long_loss(140, 8, cr.float64, round(10 * seconds))  # programs are kept
     compiled = cr.compile(cr.value_and_grad(loss, (0, 1, 2)))
     told = pytest.warns(cr.PerformanceWarning, match="remain NumPy calls")
     with told if seconds < 0.01 else nullcontext():

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from chainrule.errors import ArgumentError
 
-LINE_MS, _LOOP_MS, FUNCTION_MS = 0.5, 2.5, 20.0
+LINE_MS, _LOOP_MS, FUNCTION_MS = 0.25, 1.3, 10.0
 """Milliseconds for a line, a loop, and a function that LLVM writes out: a polynomial, or the
 elimination of a matrix. Fitted to functions of 20 to 2,400 lines, most of which took 0.5 to 1.5 of
 what this says. Many loops are not worse than few, since they are divided: see `llvm_split`."""

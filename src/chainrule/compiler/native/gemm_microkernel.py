@@ -71,7 +71,7 @@ def _function(name: str) -> tuple[str, dict[str, str]]:
     module = ir.Module()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
     function.linkage = "internal"
-    function.attributes.add("alwaysinline")
+    function.attributes.add("noinline" if kind == "tile" else "alwaysinline")
     builder = ir.IRBuilder(function.append_basic_block())
     if kind == "tile":
         _Tile(builder, code, width, *tile).write(*function.args)

@@ -16,6 +16,7 @@ from chainrule.compiler.codegen.run import defined
 from chainrule.compiler.native import (
     dense_kernels,
     fourier_kernels,
+    gemm_microkernel,
     libm_beyond,
     trigonometry,
     vector_math,
@@ -115,8 +116,10 @@ def optimized_module(
     parsed.verify()
     parsed.triple = binding.get_process_triple()
     parsed.data_layout = str(machine.target_data)
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
+    # Level 3 takes up to twice the time: it writes longer loops out, which gains nothing.
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    has_loops = not any(map(gemm_microkernel.is_known, module.functions))  # whose vectors we choose
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = has_loops
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
     if libm_beyond.is_used(module.functions):

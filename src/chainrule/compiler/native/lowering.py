@@ -16,7 +16,7 @@ from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, 
 from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
-from chainrule.compiler.native.small_groups import Readers, small_function, small_runs
+from chainrule.compiler.native.small_groups import Readers, pays, small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
@@ -165,14 +165,27 @@ class _Lowering:
             if isinstance(function, Loop) and budget.allows(function.text, reserved):
                 found[tuple(run)] = function
             elif not isinstance(function, UnfitError) or isinstance(function, BudgetError):
-                before = budget.kernels.milliseconds
-                function = self._small_function(run, readers, budget.kernels)
-                budget.left -= budget.kernels.milliseconds - before
-                if isinstance(function, Loop):
-                    found[tuple(run)] = function
-                elif isinstance(function, BudgetError):
-                    budget.leave(run, function.milliseconds)
+                found |= self._table_functions(run, readers)
         return found
+
+    def _table_functions(
+        self, run: list[FusionGroup], readers: Readers
+    ) -> dict[tuple[FusionGroup, ...], Loop]:
+        """Return the function of a run that calls kernels, or of its halves within the budget."""
+        budget, half = self.budget, len(run) // 2
+        before = budget.kernels.milliseconds
+        function = self._small_function(run, readers, budget.kernels)
+        budget.left -= budget.kernels.milliseconds - before
+        if isinstance(function, Loop):
+            return {tuple(run): function}
+        if not isinstance(function, BudgetError):
+            return {}
+        if half and pays(run[half:]):
+            return self._table_functions(run[:half], readers) | self._table_functions(
+                run[half:], readers
+            )
+        budget.leave(run, function.milliseconds)
+        return {}
 
     def _is_nearly_whole(self, run: list[FusionGroup]) -> bool:
         """Return whether a run has nearly all operations of the program."""

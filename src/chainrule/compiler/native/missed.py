@@ -179,7 +179,7 @@ def budget_remark(ops: Iterable[Op], needed_ms: float, consequence: str = "") ->
     consequence = consequence or f"{counts.total()} operations ({names}{more}) remain NumPy calls"
     return Remark(
         "CHAINRULE_COMPILE_SECONDS",
-        f"{consequence}, since LLVM would take about {needed:.2g} s for the machine code, beyond "
+        f"{consequence}, since LLVM would take about {needed:.2g} s more, beyond "
         f"the budget of {budget:g} s for a call. Set CHAINRULE_COMPILE_SECONDS to a larger number "
         "(the machine code is kept on disk), or write repeated steps as scan()",
         is_told=budget > 0,  # with 0, machine code is not wanted

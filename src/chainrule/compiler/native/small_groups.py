@@ -42,14 +42,14 @@ def small_runs(groups: list[FusionGroup], accesses: Accesses) -> Iterator[list[F
         if _is_small(group, accesses, known):
             run.append(group)
         elif not all(_is_free(op, accesses) for _, op in group.ops):
-            if _pays(run):
+            if pays(run):
                 yield run
             run = []
-    if _pays(run):
+    if pays(run):
         yield run
 
 
-def _pays(run: list[FusionGroup]) -> bool:
+def pays(run: list[FusionGroup]) -> bool:
     """Return whether one call is faster than those of a run."""
     return sum(map(_numpy_calls, run)) > LOOP_CALLS
 
