@@ -117,12 +117,13 @@ class PassNodes:
 
     def periods(self) -> list[Period]:
         """Return repetitions that don't overlap, in their order, the longest chosen first."""
-        targets = [target for i in range(len(self.nodes)) for target in self._targets(i)]
+        leads = [target for i in range(len(self.nodes)) for target in self._targets(i)]
+        targets = np.array(leads, np.int64)
         first = np.cumsum([0, *[len(node.edges) for node in self.nodes]])
         found = [
             period
             for repeated in repetitions(self.keys, MIN_STEPS)
-            for period in _periods_in(repeated, first, np.array(targets, np.int64))
+            for period in _periods_in(repeated, first, targets)
         ]
         chosen: list[Period] = []
         for each in sorted(found, key=lambda p: p.length * (p.steps - 1), reverse=True):
