@@ -268,17 +268,16 @@ def _keeps_bits(op: Op, position: int, number: Any, element: Any) -> bool:
 def _smaller_operands(
     value: Any, definitions: dict[Value, Op], uniform: dict[Value, Any]
 ) -> list[Any]:
-    """Return what broadcasts to an operand, the smallest first."""
+    """Return what broadcasts to an operand, and is smaller: the smallest first."""
     if not isinstance(value, Value):
         return []
     number = uniform.get(value)
     if number is not None and number.dtype.kind in "fiub":
         return [number_of(number), number[()]]
-    op = definitions.get(value)
-    while op is not None and op.function == "np.broadcast_to":
-        value = op.args[0]
-        op = definitions.get(value)
-    return [value]
+    source = value
+    while (op := definitions.get(source)) is not None and op.function == "np.broadcast_to":
+        source = op.args[0]
+    return [] if source is value else [source]
 
 
 PASSES: tuple[Pass, ...] = (
