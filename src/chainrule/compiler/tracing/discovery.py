@@ -113,7 +113,7 @@ class Search(ObjectSearch):
         if frame.f_back is None or is_internal[frame.f_back.f_code.co_filename]:
             return
         for cls in getattr(frame.f_locals.get("_cls"), "__mro__", ()):
-            make = getattr(vars(cls).get("__new__"), "__func__", None)
+            make: Any = getattr(vars(cls).get("__new__"), "__func__", None)
             if getattr(make, "__code__", None) is frame.f_code and make.__defaults__:
                 self._record(make, ".__defaults__", make.__defaults__)
                 self.add(make.__defaults__, "", make.__defaults__)
