@@ -686,6 +686,16 @@ def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) ->
     assert len(compiled.signatures) == traces
 
 
+def test_a_long_container_is_compared_by_its_length() -> None:
+    """Not by the identity of the number that is its length, which Python makes anew."""
+    functions = [abs] * 300
+    compiled, x = cr.compile(lambda x: x * len(functions), backend="numpy"), cr.tensor(1.0)
+    assert [compiled(x).item() for _ in range(2)] == [300.0] * 2
+    assert len(compiled.signatures) == 1
+    functions.append(abs)
+    assert compiled(x).item() == 301.0
+
+
 def test_arrays_in_files_are_read_at_each_call(tmp_path: Path) -> None:
     for mapped in (
         np.memmap(tmp_path / "numbers", "f8", "w+", shape=(200_000,)),
