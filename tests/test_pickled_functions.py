@@ -514,6 +514,20 @@ def test_functions_with_other_closures_are_traced_anew(kind: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_functions_whose_tensors_are_not_the_same_ones_are_traced_anew() -> None:
+    """A program has one input for a tensor that a closure has twice."""
+    pickled = pytest.importorskip("cloudpickle").dumps
+
+    def made(a: Any, b: Any) -> Any:
+        return cr.compile(lambda x: (x * a + b) * a)
+
+    one, other, x = cr.tensor([2.0, 3.0]), cr.tensor([5.0, 7.0]), cr.ones(2)
+    pairs = [(one, one), (one, other), (other, other)]
+    for a, b in (*pairs, *reversed(pairs)):
+        copied = pickle.loads(pickled(made(a, b)))
+        np.testing.assert_array_equal(copied(x), (x * a + b) * a)
+
+
 ARRAYS = {
     "float32": np.array([1.0, 2.0, 3.0], "f4"),
     "float64": np.array([1.0, 2.0, 3.0]),

@@ -279,7 +279,10 @@ KINDS = {
         "Matched()", "matched(v)", ("Matched.__match_args__ = ('b', 'a')", "v.b = 7.0"), "THING"
     ),
     "attribute of a key": Kind(
-        "{Thing(2.0): 1}", "[*v][0].rate", ("[*v][0].rate = 3.0",), "[THING]"
+        "{Thing(2.0): 1, Thing(4.0): 2}",
+        "[*v][0].rate",
+        ("[*v][0].rate = 3.0", "first = [*v][0]; v[first] = v.pop(first)"),
+        "[THING]",
     ),
     "key that is found by a comparison": Kind(
         "{Compared(2.0): 5.0}", "v.get(Compared(2.0), 1.0)", ("[*v][0].rate = 3.0",), "{}"
