@@ -295,6 +295,71 @@ def test_copies_of_closures_share_programs(
     assert len(traces) == later
 
 
+class Shifted:
+    """An object with a tensor and a number, which is called."""
+
+    def __init__(self) -> None:
+        self.w, self.shift = cr.tensor([1.0, 2.0, 3.0], requires_grad=True), 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w + self.shift
+
+    def value(self, x: Any) -> Any:
+        return self(x) * 2
+
+
+class Inherited(Shifted):
+    pass
+
+
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "object": Shifted,
+    "inherited": Inherited,
+    "method": lambda: Shifted().value,
+    "partial": lambda: functools.partial(Inherited()),
+    "module": lambda: cr.nn.Sequential(cr.nn.Linear(3, 2), cr.nn.Tanh()),
+    "forward": lambda: cr.nn.Linear(3, 2).forward,
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_copies_of_objects_share_programs(kind: str, traces: list[str]) -> None:
+    """A copy of a module, or of another object that is called, has parameters of its own."""
+    compiled, x = cr.compile(OBJECTS[kind]()), cr.ones(2, 3)
+    wanted = compiled(x)
+    for _ in range(2):
+        copied = pickle.loads(pickle.dumps(compiled))
+        assert_same(copied(x), wanted)
+    assert len(traces) == 1
+    called = getattr(copied.function, "func", copied.function)
+    called = getattr(called, "__self__", called)
+    parameters = [called.w] if isinstance(called, Shifted) else list(called.parameters())
+    with cr.no_grad():
+        parameters[0].add_(1.0)
+    assert_same(copied(x), copied.function(x))
+    assert_same(compiled(x), wanted)
+    assert not np.array_equal(copied(x).detach(), wanted.detach())
+    gradients = [cr.autograd_grad(f(x).sum(), parameters) for f in (copied, copied.function)]
+    for one, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+    if isinstance(called, Shifted):
+        called.shift = 5.0
+        assert_same(copied(x), copied.function(x))
+
+
+def test_decorated_compiled_functions_are_pickled() -> None:
+    compiled = cr.compile(lambda x: x * 2)
+    compiled.note = "kept"
+
+    @functools.wraps(compiled)
+    def doubled(x: Any) -> Any:
+        return 2 * compiled(x)
+
+    assert doubled(cr.ones(2)).tolist() == [4.0, 4.0]
+    copied = pickle.loads(pytest.importorskip("cloudpickle").dumps(doubled))
+    assert (copied(cr.ones(2)).tolist(), copied.note) == ([4.0, 4.0], "kept")
+
+
 def test_large_modules_do_not_keep_copies_from_sharing_programs(
     traces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,6 +512,20 @@ def test_functions_with_other_closures_are_traced_anew(kind: str) -> None:
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_functions_whose_tensors_are_not_the_same_ones_are_traced_anew() -> None:
+    """A program has one input for a tensor that a closure has twice."""
+    pickled = pytest.importorskip("cloudpickle").dumps
+
+    def made(a: Any, b: Any) -> Any:
+        return cr.compile(lambda x: (x * a + b) * a)
+
+    one, other, x = cr.tensor([2.0, 3.0]), cr.tensor([5.0, 7.0]), cr.ones(2)
+    pairs = [(one, one), (one, other), (other, other)]
+    for a, b in (*pairs, *reversed(pairs)):
+        copied = pickle.loads(pickled(made(a, b)))
+        np.testing.assert_array_equal(copied(x), (x * a + b) * a)
 
 
 ARRAYS = {

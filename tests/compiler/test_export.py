@@ -171,6 +171,15 @@ def test_every_kernel_has_a_copy_or_needs_scipy() -> None:
     assert "chainrule" not in source
 
 
+def test_kernels_whose_definitions_have_one_name_are_refused() -> None:
+    copies = kernel_source._Copies()
+    copies._define(("one", "scale"), "scale", "scale = 1")
+    copies._define(("one", "scale"), "scale", "scale = 1")
+    with pytest.raises(kernel_source.NotInNumpyError, match="scale"):
+        copies._define(("other", "scale"), "scale", "scale = 2")
+    assert copies.statements == ["scale = 1"]
+
+
 def test_names_are_those_of_the_function_not_of_the_caller(tmp_path: pathlib.Path) -> None:
     def cubes(x: Any) -> Any:
         return (x**3).sum()

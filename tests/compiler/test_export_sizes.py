@@ -394,6 +394,12 @@ def test_containers_are_checked(tmp_path: Any) -> None:
             module(X, mode="other", weights=other)
     with pytest.raises(ValueError, match=r"weights\['b'\]: expected float32 \[1\], got float32"):
         module(X, mode="other", weights={"a": X, "b": X})
+    places = {"i": cr.tensor([2, 0]), "b": cr.ones(1)}  # no other integers can replace these
+    taken = exported(lambda x, at: x[at["i"]] * at["b"], tmp_path, cr.arange(3.0), places)
+    assert taken(np.arange(3, dtype="f4"), {"b": 2 * X[:1], "i": np.array([1, 2])}).tolist() == [
+        2,
+        4,
+    ]
     listed = exported(scaled, tmp_path, cr.ones(3), weights=[cr.ones(3)])
     with pytest.raises(ValueError, match="weights: expected a list or tuple of length 1, got 2"):
         listed(X, weights=[X, X])

@@ -96,3 +96,33 @@ def test_parts_whose_numbers_are_gone_may_be_written_to() -> None:
     gradients = cr.grad(f)(X[0]), cr.compile(cr.grad(f))(X[0]), cr.vmap(cr.grad(f))(X[:1])[0]
     for gradient in gradients[1:]:
         np.testing.assert_allclose(gradient, gradients[0])
+
+
+OVERLAPPING = [  # a key, and what is written there of the same array
+    ("np.ones(a.shape, bool)", "a[::-1, ::-1].ravel()"),
+    ("np.ones(a.shape, bool)", "a.ravel()"),
+    ("a.ravel()[::-1].reshape(a.shape) > 3", "a.reshape(-1)[8::-1]"),
+    ("(a > 2,)", "a.reshape(-1)[:10]"),
+    ("a[:, 0] > 1", "a[1::-1]"),
+    ("[0, 1]", "a[1::-1]"),
+    ("slice(1, None)", "a[:-1]"),
+]
+"""Writes that read the memory they write to; NumPy's own at a mask mix old and new elements."""
+
+
+@pytest.mark.no_verify("arrays of NumPy, written by NumPy, are what differs")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_write_takes_the_elements_from_before_it(way: str) -> None:
+    def f(x: Any) -> Any:
+        results = []
+        for key, value in OVERLAPPING:
+            a = x * 1.0
+            scope = {"a": a, "np": np}
+            a[eval(key, {"a": X, "np": np})] = eval(value, scope)
+            results.append(a)
+        return tuple(results)
+
+    for (key, value), array in zip(OVERLAPPING, WAYS[way](f), strict=True):
+        wanted, scope = X.copy(), {"a": X, "np": np}
+        wanted[eval(key, scope)] = np.array(eval(value, scope))
+        np.testing.assert_array_equal(array, wanted, err_msg=f"a[{key}] = {value}")

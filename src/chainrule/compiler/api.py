@@ -61,6 +61,11 @@ _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 class Compiled:
     """A compiled function: called as the function is, with its programs as attributes."""
 
+    __slots__ = (  # of no attributes that `functools.wraps` copies to a function, to be pickled
+        *("__dict__", "__weakref__", "_constant", "_entries", "_last", "_lock", "_single_use"),
+        "_varying",
+    )
+
     default_dtype: np.dtype[Any] | None = None  # if it came from a process with another one
     every: int = 0  # number of calls of which one is verified; 0: none is
     found_as: tuple[str, str] | None = None  # module and name by which it came
@@ -242,6 +247,8 @@ def _may_compile() -> bool:
 class Verified(Compiled):
     """A compiled function that compares some of its calls with the eager function."""
 
+    __slots__ = ("_known",)
+
     _verifying = threading.RLock()  # the state that a verification puts back is shared
 
     def __init__(self, function: Callable[..., Any], backend: str | None, every: int) -> None:
@@ -390,14 +397,22 @@ def _keep(compiled: Compiled) -> None:
 
 def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
     """Yield the programs of functions that were unpickled from the same bytes, for this one."""
-    code = getattr(user_function(compiled.function), "__code__", None)
+    code = _code_of(compiled.function)
+    unpickled = any(each is compiled for each in _unpickled)  # maybe with objects of its own
     for other in _living():
-        known = getattr(user_function(other.function), "__code__", None) if other._entries else None
-        if known is None or known is code or known != code:
+        known = _code_of(other.function) if other._entries and other is not compiled else None
+        if known is None or (known is code and not unpickled) or known != code:
             continue
         if _settings(other) == _settings(compiled):
             found = (rebound(built, other.function, compiled.function) for built in other._entries)
             yield from filter(None, found)
+
+
+def _code_of(function: Any) -> Any:
+    """Return the code that a call of a function, or of an object such as a module, runs first."""
+    inner = user_function(function)
+    called = inner if hasattr(inner, "__code__") else type(inner).__call__
+    return getattr(called, "__code__", None)
 
 
 def _settings(compiled: Compiled) -> tuple[str | None, int, str, bool]:

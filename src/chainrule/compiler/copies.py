@@ -93,10 +93,11 @@ class _Pairs:
         while pending:
             later = [item for item in pending if not self._relate_read(item)]
             if len(later) == len(pending):  # the others begin at what both share, if at anything
-                for item in later:
-                    if not _is_shared(item.scope):
-                        raise _DifferenceError
-                    self.relate(item.scope, item.scope)
+                shared = [item.scope for item in later if _is_shared(item.scope)]
+                if not shared:
+                    raise _DifferenceError
+                for scope in shared:
+                    self.relate(scope, scope)
             pending = later
 
     def _relate_read(self, item: Found) -> bool:

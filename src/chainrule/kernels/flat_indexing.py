@@ -196,10 +196,13 @@ def read(x: Array, key: Any) -> Array:
 def write(out: Array, key: Any, value: Array) -> None:
     """Assign ``out[key] = value``."""
     found = flat_positions(key, out.shape) if _use_flat_index(out, key, False) else None
-    if found is None:
-        out[key] = value
-    else:
+    if found is not None:
         out.reshape(-1)[found] = value
+        return
+    is_view = value.base is not None or out.base is not None
+    if is_view and is_masks(key) and np.may_share_memory(out, value):
+        value = value.copy()  # at a mask, NumPy goes on to read what it has written
+    out[key] = value
 
 
 def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool = False) -> None:

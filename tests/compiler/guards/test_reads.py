@@ -269,6 +269,27 @@ KINDS = {
         "np.array([Thing(1.0), None])", "v[0].rate", ("v[0].rate = 2.0",), "[THING]"
     ),
     "named tuple": Kind("Pair(1.0, [2.0])", "v.b[0]", ("v.b[0] = 3.0",), "Pair(4.0, [5.0])"),
+    "defaults of a named tuple": Kind(
+        "collections.namedtuple('Point', 'a b', defaults=[2.0])",
+        "v(1.0).b",
+        ("v.__new__.__defaults__ = (3.0,)",),
+        "collections.namedtuple('Point', 'a b', defaults=[[4.0]])",
+    ),
+    "class pattern": Kind(
+        "Matched()", "matched(v)", ("Matched.__match_args__ = ('b', 'a')", "v.b = 7.0"), "THING"
+    ),
+    "attribute of a key": Kind(
+        "{Thing(2.0): 1, Thing(4.0): 2}",
+        "[*v][0].rate",
+        ("[*v][0].rate = 3.0", "first = [*v][0]; v[first] = v.pop(first)"),
+        "[THING]",
+    ),
+    "key that is found by a comparison": Kind(
+        "{Compared(2.0): 5.0}", "v.get(Compared(2.0), 1.0)", ("[*v][0].rate = 3.0",), "{}"
+    ),
+    "room of a deque": Kind(
+        "collections.deque([1.0], maxlen=3)", "v.maxlen", (), "collections.deque([1.0], maxlen=4)"
+    ),
     "cyclic": Kind("cyclic()", "v[0] + v[1][0]", ("v[0] = 3.0",), "[4.0, [1.0]]"),
     "tree with parents": Kind("tree()", "v.parts[0].up.rate", ("v.rate = 3.0",), "tree(5.0)"),
     "deep": Kind("deep(500)", "depth(v)", ("v[0][0][0] = []",), "deep(2)"),
@@ -435,6 +456,17 @@ class Mode(enum.Enum):
     HIGH = 3.0
 
 class Pair(collections.namedtuple("Pair", "a b")): pass
+
+class Matched:
+    __match_args__ = ("a", "b")
+    a, b = 2.0, 3.0
+def matched(v):
+    match v:
+        case Matched(found): return found
+        case _: return 1.0
+class Compared(Thing):
+    def __hash__(self): return 1
+    def __eq__(self, other): return self.rate == other.rate
 
 FACTOR = [2.0]
 def helper(rate=2.0): return rate * FACTOR[0]
@@ -657,6 +689,16 @@ def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) ->
     assert len(compiled.signatures) == traces
 
 
+def test_a_long_container_is_compared_by_its_length() -> None:
+    """Not by the identity of the number that is its length, which Python makes anew."""
+    functions = [abs] * 300
+    compiled, x = cr.compile(lambda x: x * len(functions), backend="numpy"), cr.tensor(1.0)
+    assert [compiled(x).item() for _ in range(2)] == [300.0] * 2
+    assert len(compiled.signatures) == 1
+    functions.append(abs)
+    assert compiled(x).item() == 301.0
+
+
 def test_arrays_in_files_are_read_at_each_call(tmp_path: Path) -> None:
     for mapped in (
         np.memmap(tmp_path / "numbers", "f8", "w+", shape=(200_000,)),
@@ -686,6 +728,14 @@ OUTSIDE = {
     "file": ("open({path!r}).read()", "pathlib.Path({path!r}).write_text('3.0')"),
     "path": ("pathlib.Path({path!r}).read_text()", "pathlib.Path({path!r}).write_text('3.0')"),
     "is there": ("os.path.exists({path!r})", "os.remove({path!r})"),
+    "NumPy's text": ("np.loadtxt({path!r})", "pathlib.Path({path!r}).write_text('3.0')"),
+    "NumPy's memory": (
+        "np.fromfile({path!r}, np.uint8)[0]",
+        "pathlib.Path({path!r}).write_text('3.0')",
+    ),
+    "NumPy's map": ("np.memmap({path!r}, np.uint8)[0]", "pathlib.Path({path!r}).write_text('3.0')"),
+    "NumPy's file": ("np.load(NPY)", "np.save(NPY, 3.0)"),
+    "our file": ("cr.load(OUR)", "cr.save(cr.tensor(3.0), OUR)"),
     "folder": ("len(os.getcwd())", "os.chdir('/')"),
     "clock": ("perf_counter()", "None"),
     "date": ("datetime.datetime.now().timestamp()", "None"),
@@ -712,8 +762,13 @@ def test_clocks_files_and_threads_are_read_at_each_call(
     read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
     text = f"""
 import datetime, decimal, hashlib, inspect, io, os, pathlib, random, secrets, threading, uuid
+import chainrule as cr
+import numpy as np
 from time import perf_counter
 FACTOR, NUMBER, EVENT = [1], 8, threading.Event()
+NPY, OUR = "a.npy", "a.tensor"
+np.save(NPY, 2.0)
+cr.save(cr.tensor(2.0), OUR)
 BUFFER, DIGEST = io.StringIO("1"), hashlib.sha256()
 def in_a_thread():
     found = []
@@ -747,6 +802,8 @@ STATES = {  # of generators and locks: a read, and a change
     "pickled": ("pickle.loads(pickle.dumps(RNG)).random()", "RNG.random()"),
     "spawned": ("RNG.spawn(1)[0].random()", "None"),
     "seeds": ("SEEDS.spawn(1)[0].generate_state(1)[0]", "None"),
+    "subclasses": ("len(Base.__subclasses__())", "KEPT.append(type('Second', (Base,), {}))"),
+    "finalizer": ("ENDING.alive + 1", "ENDING.detach()"),
     "lock": ("LOCK.locked() + 1", "LOCK.acquire()"),
 }
 
@@ -758,11 +815,14 @@ def test_states_of_generators_and_locks_are_read_at_each_call(
 ) -> None:
     read, change = STATES[kind]
     text = f"""
-import copy, pickle, random, threading
+import copy, pickle, random, threading, weakref
 import numpy as np
 RANDOM, RNG, BITS, OLD = random.Random(0), np.random.default_rng(0), np.random.PCG64(0), None
 OLD, SEEDS, LOCK = np.random.RandomState(0), np.random.SeedSequence(0), threading.Lock()
 GETSTATE = RANDOM.getstate
+class Base: pass
+KEPT = [type("First", (Base,), {{}})]
+ENDING = weakref.finalize(Base, print)
 def function(x): return x * float({read})
 def change(): {change}
 """

@@ -83,6 +83,7 @@ SPELLINGS = {
     "points": (lambda z: np.fft.ifft(z, n=6, axis=-2), True),
     "all axes": (np.fft.fftn, True),
     "the last axes": (lambda z: np.fft.ifftn(z, s=(6, 4), axes=(1, 2)), True),
+    "points of all axes": (lambda z: np.fft.fftn(z, z.shape, (0, 1, 2)), True),
     "two axes": (lambda z: np.fft.irfft2(z, norm="forward"), True),
     "real numbers": (lambda z: np.fft.irfftn(z, (6, 7), (1, 2)), True),
     "fewer points": (lambda z: np.fft.fft(z, 3), False),

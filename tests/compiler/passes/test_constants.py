@@ -168,7 +168,7 @@ def test_a_loop_of_numpys_own_arithmetic() -> None:
     assert "for i in" in compiled.source
 
 
-@pytest.mark.parametrize("number", [1.5, -1.5, 0.0, -0.0, 2 + 3j, -2 + 3j, 2 - 3j])
+@pytest.mark.parametrize("number", [1.5, -1.5, 0.0, -0.0, 2 + 3j, -2 + 3j, 2 - 3j, np.inf])
 def test_a_masked_constant_is_a_positive_zero_elsewhere(number: Any) -> None:
     dtype = "complex128" if isinstance(number, complex) else "float64"
 

@@ -74,6 +74,10 @@ def growing_windows(x: Any) -> Any:
     return cr.stack([x[0:t].mean(0) + x[t - 1 : t + 3].mean(0) for t in range(1, 9)])
 
 
+def rows_and_columns(x: Any) -> Any:
+    return cr.cat([part for t in range(3) for part in (x[t] * 2, x[:, t] ** 2)])
+
+
 def of_transposed(x: Any) -> Any:
     y = x.T * 1
     found = [y[:, t].reshape(3, 1) for t in range(4)]
@@ -85,7 +89,7 @@ def of_transposed(x: Any) -> Any:
     "function",
     [
         *(rows_written, through_views, from_the_end, single_elements, columns),
-        *(shrinking_windows, growing_windows, of_transposed),
+        *(shrinking_windows, growing_windows, rows_and_columns, of_transposed),
     ],
 )
 def test_views_at_moving_places(function: Callable[..., Any]) -> None:

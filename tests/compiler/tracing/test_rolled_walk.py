@@ -149,6 +149,19 @@ def two_steps_back(steps: int) -> Loss:
 
 
 @case
+def other_results_near_the_end(steps: int) -> Loss:
+    """Gradients that wait for one step each, where edges pass others."""
+
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        states = [x, x * 0.6]
+        for t in range(steps):
+            states.append(cr.tanh(states[-1] * w + states[-2] * 0.3) + rows[t])
+        return sum(states[i].sum() for i in (-1, -3, len(states) // 2))
+
+    return loss
+
+
+@case
 def loops_in_loops(steps: int) -> Loss:
     def loss(w: Any, x: Any, rows: Any) -> Any:
         for t in range(steps):

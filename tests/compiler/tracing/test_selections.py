@@ -155,3 +155,23 @@ def test_two_draws_are_two_masks() -> None:
     f = cr.compile(lambda x: (x[cr.rand(2) > 0.5] * x[cr.rand(2) > 0.5]).sum(), backend="numpy")
     with pytest.raises(cr.CompileError, match="has a shape that depends on values"):
         f(cr.ones(2))
+
+
+def test_known_masks_select_in_a_compiled_vmap() -> None:
+    """A mask that the function makes has a number of elements, in a trace as well."""
+
+    def made(x: Any) -> Any:
+        return x[cr.tensor([True, False, True, True, False])].sigmoid().reshape(2, 3)
+
+    def mapped(x: Any, mask: Any) -> Any:
+        return x[mask] + 1
+
+    wanted = np.stack([made(cr.tensor(x)).numpy() for x in BATCH])
+    batch = cr.tensor(BATCH)
+    for f in (cr.vmap(made), cr.vmap(cr.compile(made, backend="numpy"))):
+        np.testing.assert_array_equal(f(batch), wanted)
+        np.testing.assert_array_equal(cr.compile(f, backend="numpy")(batch), wanted)
+    masks = cr.tensor([[True, False] * 2 + [False]] * 2 + [[True, True] + [False] * 3])
+    for f in (cr.vmap(mapped), cr.compile(cr.vmap(mapped), backend="numpy")):
+        with pytest.raises(cr.AutogradError, match=r"differ between examples: use where"):
+            f(batch, masks)

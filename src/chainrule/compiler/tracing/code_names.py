@@ -73,12 +73,13 @@ def code_names(code: CodeType) -> CodeNames:
     some = {name for name in objects if name is not None and assigned.isdisjoint(name.split("."))}
     calls_globals, keys = _keys_of_globals(found)
     module_keys, any_module = _keys_of_modules(found)
+    matches = _matches_classes(found)
     return CodeNames(
-        frozenset(attributes | strings),
+        frozenset(attributes | strings | ({"__match_args__"} if matches else set())),
         frozenset(spaces | keys),
         tuple(_imports(found)),
         frozenset(some),
-        some != objects or not used.isdisjoint(_ANY_ATTRIBUTE) or _matches_classes(found),
+        some != objects or not used.isdisjoint(_ANY_ATTRIBUTE) or matches,
         calls_globals,
         frozenset(module_keys),
         any_module or "__import__" in used,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from typing import Any
 
 from chainrule.compiler.ir.constants import count_marshalled, equality
@@ -51,6 +52,7 @@ class ContainerSearch(ABC):
             if not own_access and is_literal(key):
                 self.add(scope, f"{path}[{key!r}]", part)
             else:
+                self.add(key, "", key)  # code may read its attributes, or compare it
                 self.add(DictItem(value, key), ".value", part)
         if literal:
             self._items(scope, path, list(value))
@@ -60,6 +62,8 @@ class ContainerSearch(ABC):
         self.found.append(Found(value, "", Identities(value), form=IDENTITIES))
 
     def _sequence(self, scope: Any, path: str, value: Any) -> None:
+        if isinstance(value, deque):
+            self._record(scope, f"{path}.maxlen", value.maxlen, True)
         if self._at_once(scope, path, value):
             return
         self.found.append(Found(scope, f"{path}.__len__()", len(value), True))

@@ -78,8 +78,11 @@ class Search(ObjectSearch):
         code, space = frame.f_code, frame.f_globals
         if code.co_name == "<module>" and code.co_filename == space.get("__file__"):
             return False  # of a module that is imported
-        if not space.get("__builtins__", True) or self._serves_package(frame):
-            return False  # of a named tuple, or of this package
+        if not space.get("__builtins__", True):
+            self._named_tuple(frame)
+            return True
+        if self._serves_package(frame):
+            return False
         used = code_names(code)
         standard = is_standard[code.co_filename]
         nested = id(code) in self._codes
@@ -104,6 +107,16 @@ class Search(ObjectSearch):
             self.complete = False
         self._visit_queue()
         return True
+
+    def _named_tuple(self, frame: types.FrameType) -> None:
+        """Record the defaults of the fields of a named tuple that the user's code makes."""
+        if frame.f_back is None or is_internal[frame.f_back.f_code.co_filename]:
+            return
+        for cls in getattr(frame.f_locals.get("_cls"), "__mro__", ()):
+            make: Any = getattr(vars(cls).get("__new__"), "__func__", None)
+            if getattr(make, "__code__", None) is frame.f_code and make.__defaults__:
+                self._record(make, ".__defaults__", make.__defaults__)
+                self.add(make.__defaults__, "", make.__defaults__)
 
     def _serves_package(self, frame: types.FrameType) -> bool:
         """Whether this package has called a function of the standard library for itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -16,11 +17,16 @@ _INSTALLED = tuple(f"{_STANDARD}{name}-packages{os.sep}" for name in ("site", "d
 _GENERATED = ("<call of ", "<compiled ", "<loop ", "<frozen importlib", "<frozen zipimport")
 
 
+_READERS = re.compile(r"chainrule.io.\w+\.py$|numpy.*\W(_?npyio\w*|_?datasource|memmap)\.py$")
+"""Modules of this package and NumPy that are followed like the user's, since they read files."""
+
+
 class _Internal(dict[str, bool]):
     """Cache of whether a file belongs to this package or NumPy, by file name."""
 
     def __missing__(self, filename: str) -> bool:
         inside = INTERNAL[filename] or filename.startswith((_NUMPY, *_GENERATED))
+        inside = inside and _READERS.search(filename) is None
         self[filename] = inside
         return inside
 

@@ -205,6 +205,8 @@ def generator_state(generator: Any) -> Any:
 LOCK_NAMES = frozenset(["acquire", "locked"])
 """Names by which code reads the state of a lock."""
 
+_FINALIZER_NAMES = frozenset(["alive", "detach", "peek"])
+
 _GENERATOR_NAMES = frozenset(
     [
         *("bit_generator", "get_state", "getstate", "jumped", "seed_seq", "spawn"),
@@ -215,9 +217,11 @@ _GENERATOR_NAMES = frozenset(
 
 
 def state_names(x: Any) -> frozenset[str]:
-    """Return the names by which code reads the state of a lock or generator."""
+    """Return the names by which code reads the state of a lock, finalizer or generator."""
     if isinstance(x, LOCKS):
         return LOCK_NAMES
+    if isinstance(x, weakref.finalize):
+        return _FINALIZER_NAMES
     if is_generator(x):
         return _GENERATOR_NAMES | {"state"} if hasattr(x, "state") else _GENERATOR_NAMES
     return _GENERATOR_NAMES if isinstance(x, _seed_class()) else frozenset()

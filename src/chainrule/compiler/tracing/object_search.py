@@ -105,7 +105,7 @@ class ObjectSearch(ContainerSearch):
         self._named: set[int] = set()  # ids of modules that code imports or looks up by name
         self._caches: list[Any] = []
         self._streams: list[tuple[str, Any]] = []
-        self._state_names: set[str] = set()  # by which code reads what no guard compares
+        self._state_names = {"__subclasses__"}  # by which code reads what no guard compares
 
     @abstractmethod
     def _register(self, function: types.FunctionType) -> None:

@@ -25,6 +25,7 @@ _FUNCTIONS = {
         *("access", "cpu_count", "getcwd", "getloadavg", "getpid", "getrandom", "listdir"),
         *("lstat", "open", "read", "readlink", "scandir", "stat", "times", "urandom"),
     ),
+    "numpy": ("fromfile",),
     "locale": ("localeconv", "setlocale"),
     "signal": ("getsignal",),
     "sys": ("_current_frames", "_getframe", "getrecursionlimit", "getrefcount"),

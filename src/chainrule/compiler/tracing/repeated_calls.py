@@ -188,7 +188,7 @@ def _forward_key(
     key: list[Any] = [primitive]
     try:
         for x in arrays:
-            if x.__class__ is Symbol and x.dtype.kind != "b":
+            if x.dtype.kind != "b":
                 inputs.append(x)
                 key.append(x.kind or kind_of(trace, x))
             else:

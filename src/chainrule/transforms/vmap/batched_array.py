@@ -154,6 +154,8 @@ class BatchedArray(ArrayProxy):
 
     @property
     def is_unknown_mask(self) -> bool:
+        if isinstance(self.data, ArrayProxy) and self.data.shape[0] == 1:
+            return self.data.is_unknown_mask  # within a trace, which may know it
         return super().is_unknown_mask and not self.known
 
     def has_same_elements(self, other: ArrayProxy) -> bool:
