@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value
 from chainrule.autograd.remarks import STRICT, Told
 from chainrule.autograd.reverse import BackwardPass
-from chainrule.backend import CPU, is_known, whole
+from chainrule.backend import CPU, is_known, numpy_xp, whole
 from chainrule.errors import AutogradError, InPlaceError
 
 Array = Any  # of NumPy, of another library, a compiler's symbol, or batched by an outer vmap
@@ -53,10 +53,10 @@ class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
     `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
-    vmap has batched.
+    vmap has batched. `xp` makes arrays of numbers: NumPy, or CuPy where arguments are on a GPU.
     """
 
-    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict")
+    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict", "xp")
 
     def __init__(self, count: int, outer: Take, owner: Owner) -> None:
         self.count = count
@@ -64,6 +64,7 @@ class Level:
         self.strict = owner.strict or STRICT.get()  # also for backward passes that run later
         self.depth = next_depth()
         self.outer = outer
+        self.xp = numpy_xp
         self.finished = False  # the function has returned; backward passes may still run
 
 

@@ -75,6 +75,11 @@ class BatchedNamespace(NamespaceDefaults):
             return x
         return apply_rule(RULES["asarray"], "asarray", x, **settings)
 
+    def number(self, x: Array, like: BatchedArray) -> Array:
+        inner = like.whole
+        found: Array = namespace(inner).number(x, inner)
+        return found
+
     def add_in_place(self, out: BatchedArray, key: Any, value: BatchedArray) -> bool:
         lengths = out.data.shape[0], value.data.shape[0]
         if out.level is not value.level or lengths[0] < lengths[1] or not is_basic_index(key):
@@ -199,7 +204,7 @@ def data_of(level: Level, x: Any) -> Array:
     if not (kind is np.ndarray or is_array(x)):
         if kind in (list, tuple) and deepest_level(x) is not None:
             return data_of(level, BATCHED_XP.stack([*map(BATCHED_XP.asarray, x)]))
-        x = x.as_array() if isinstance(x, NumberProxy) else np.asarray(x)
+        x = x.as_array() if isinstance(x, NumberProxy) else level.xp.asarray(x)
     return x[None]
 
 
