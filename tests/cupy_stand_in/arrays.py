@@ -177,7 +177,11 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> ndarray:
-        return wrap(host_of(self)[index_of(key, self.shape)], [self])
+        found = host_of(self)[index_of(key, self.shape)]
+        parts = key if isinstance(key, tuple) else [key]
+        if any(isinstance(part, ndarray) for part in parts):
+            found = np.array(found, order="C")  # NumPy's has the order of the indices
+        return wrap(found, [self])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Assign. The last of repeated indices need not win: here the first does."""

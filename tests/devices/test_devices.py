@@ -188,8 +188,14 @@ def test_functions_that_cupy_lacks_are_refused_with_the_mend() -> None:
 
 def test_compiled_functions_refuse_the_device() -> None:
     function = cr.compile(lambda x: x * 2)
-    with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
-        function(cuda(1.0))
+    there = cuda(1.0)
+    for call in (
+        lambda: function(there),
+        lambda: cr.compile(lambda x: x * there)(cr.ones(1)),
+        lambda: cr.compile(lambda x: x * cr.ones(1, device="cuda"))(cr.ones(1)),
+    ):
+        with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
+            call()
     assert function(cr.ones(1)).tolist() == [2.0]
     cr.set_default_device("cuda")
     try:
@@ -292,7 +298,46 @@ MAPPED = {
     )(x),
     "second derivatives": lambda x: cr.vmap(cr.hessian(lambda a: (a**3 * 2).sum()))(x),
     "indices": lambda x: cr.vmap(lambda a: a[[1, 0]] * a[-1])(x),
+    "shared masks": lambda x: cr.vmap(lambda a: a[x[0] < 0])(x),
+    "quantiles": lambda x: cr.vmap(lambda a: cr.quantile(a, 0.3))(x),
+    "writes": lambda x: cr.vmap(_overwritten)(x),
+    "gradients of writes": lambda x: cr.vmap(cr.grad(lambda a: (_overwritten(a) ** 2).sum()))(x),
+    "writes to views": lambda x: cr.vmap(_written_through_a_view)(x),
 }
+
+
+def _overwritten(a: cr.Tensor) -> cr.Tensor:
+    y = a.clone()
+    y[a.argmax()] = 7.0
+    y[0] += a.sum()
+    return y
+
+
+def _written_through_a_view(a: cr.Tensor) -> cr.Tensor:
+    """Reshaping is a view of what is contiguous, else a copy, of which a write changes nothing."""
+    zeros = cr.zeros(3, 2, dtype=a.dtype, device=a.device).add_(a.sum())
+    rows = a[:, None] + zeros[:2]
+    found = []
+    for y in (zeros, rows[:, [1, 0]], rows + 0.0):
+        y.reshape(-1)[1:3] = a.sum()
+        found.append(y.reshape(-1))
+    return cr.cat(found)
+
+
+def test_draws_in_mapped_functions_are_those_of_the_cpu() -> None:
+    def draws(device: str) -> list[Any]:
+        cr.manual_seed(0)
+        drop = cr.vmap(cr.nn.functional.dropout, randomness="different")
+        noisy = cr.vmap(lambda a: a + cr.randn(2, device=device), randomness="different")
+        return [f(cr.ones(3, 2, device=device)).tolist() for f in (drop, noisy)]
+
+    assert draws("cuda") == draws("cpu")
+
+
+def test_an_index_out_of_range_in_a_mapped_function_is_that_of_an_example() -> None:
+    for key in (5, [5]):
+        with pytest.raises(cr.OutOfBoundsError, match="5 is out of bounds for dimension 0"):
+            cr.vmap(lambda a, key=key: a[key])(cr.ones(3, 2, device="cuda"))
 
 
 @pytest.mark.parametrize("name", MAPPED)

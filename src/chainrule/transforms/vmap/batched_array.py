@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value
 from chainrule.autograd.remarks import STRICT, Told
 from chainrule.autograd.reverse import BackwardPass
-from chainrule.backend import CPU, is_known, numpy_xp, whole
+from chainrule.backend import CPU, is_known, namespace, numpy_xp, whole
 from chainrule.errors import AutogradError, InPlaceError
 
 Array = Any  # of NumPy, of another library, a compiler's symbol, or batched by an outer vmap
@@ -39,6 +39,14 @@ def next_depth() -> int:
 
 def _all(data: Array) -> Array:
     return data
+
+
+def _is_copy(found: Array, data: Array) -> bool:
+    """Return whether two arrays are known to have memory of their own."""
+    if isinstance(found, np.ndarray):
+        return not np.may_share_memory(found, data)
+    xp = namespace(found)
+    return getattr(xp, "waits", False) and not xp.may_share_memory(found, data)
 
 
 class Owner(NamedTuple):
@@ -221,7 +229,7 @@ class BatchedArray(ArrayProxy):
     def make_view(self, take: Take) -> BatchedArray:
         """Return ``take(data)`` as a view of this memory, or as a copy if `take` copies."""
         found = BatchedArray(self.level, take(self.data))
-        if isinstance(found.data, np.ndarray) and not np.may_share_memory(found.data, self.data):
+        if _is_copy(found.data, self.data):
             return found
         base = found.base = self if self.base is None else self.base
         found.outside = base.outside
@@ -296,10 +304,11 @@ def copy_batch_major(data: Array, front: int = 1) -> Array:
     """
     if isinstance(data, BatchedArray):
         return BatchedArray(data.level, copy_batch_major(data.data, front + 1))
-    if not isinstance(data, np.ndarray):
-        return BatchedArray.namespace.inner_xp(data).array(data)
+    xp: Any = numpy_xp if isinstance(data, np.ndarray) else namespace(data)
+    if not (xp is numpy_xp or getattr(xp, "waits", False)):  # a symbol
+        return xp.array(data)
     rest = sorted(range(front, data.ndim), key=lambda i: -abs(data.strides[i]))
     order = [*range(front), *rest]
-    made = np.empty([data.shape[i] for i in order], data.dtype)
+    made = xp.empty(tuple([data.shape[i] for i in order]), dtype=data.dtype)
     made[...] = data.transpose(order)
-    return made.transpose(np.argsort(order))
+    return made.transpose(np.argsort(order).tolist())

@@ -11,6 +11,7 @@ from chainrule.backend import KERNELS, ndarray
 from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
+    CREATION,
     align_ranks,
     batched,
     broadcast_batch,
@@ -377,7 +378,7 @@ def _like(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     return batched(level, inner_function(name, data)(data, *rest, **settings))
 
 
-@rule("zeros", "ones", "empty", "eye", "full", "arange", "linspace")
+@rule(*CREATION)
 def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
     return batched(level, level.outer(getattr(level.xp, name)(*args, **settings))[None])
 
