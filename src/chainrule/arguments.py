@@ -15,7 +15,7 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import CPU, DEFAULT_DEVICE, device, device_of, dtype_title, move, namespace
+from chainrule.backend import CPU, DEFAULT_DEVICE, device, device_of, dtype_title, move
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -387,7 +387,7 @@ def constant(array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
 
 def on_host(array: Any) -> Any:
     """Return an array whose values NumPy can look at: that of a device is moved to the CPU."""
-    return move(array, CPU) if namespace(array).waits else array
+    return move(array, CPU)
 
 
 def beside(array: Any, target: DeviceLike) -> DeviceLike:

@@ -721,3 +721,55 @@ def test_the_example_trains_as_one_rank_does() -> None:
     (alone,) = run_ranks(example.train, 1)
     np.testing.assert_allclose(losses, alone[0], rtol=1e-6)
     assert losses[-1] < losses[0] / 20
+
+
+# --- random numbers -------------------------------------------------------------------------------
+
+
+def _numbers(comm: Any) -> list[float]:
+    drawn = []
+    for _ in range(20):  # so many that threads alternate
+        drawn.append(cr.rand(()).item())
+        comm.allreduce(0)
+    found: list[float] = drawn
+    return found
+
+
+def test_each_rank_has_a_default_generator_as_a_process_has() -> None:
+    def seeds_itself(comm: Any) -> list[float]:
+        cr.manual_seed(3)
+        return _numbers(comm)
+
+    first, second, third = cr.distributed.run_ranks(seeds_itself, 3)
+    cr.manual_seed(3)
+    assert first == second == third == _numbers(cr.distributed.run_ranks(lambda comm: comm, 1)[0])
+    cr.manual_seed(3)
+    assert cr.distributed.run_ranks(_numbers, 2) == [first, first]
+    assert cr.distributed.run_ranks(_numbers, 2) != [first, first]  # it goes on
+
+    def rank_seeds(comm: Any) -> list[float]:
+        cr.manual_seed(comm.rank)
+        return _numbers(comm)
+
+    zeroth, other = cr.distributed.run_ranks(rank_seeds, 2)
+    assert zeroth != other
+    assert cr.distributed.run_ranks(rank_seeds, 2) == [zeroth, other]
+
+
+def test_ranks_of_an_unseeded_program_draw_different_numbers() -> None:
+    cr.seed()
+    first, second = cr.distributed.run_ranks(_numbers, 2)
+    assert first != second
+
+
+def test_a_compiled_function_draws_from_the_generator_of_its_rank() -> None:
+    noisy = cr.compile(lambda x: x + cr.rand(2))
+
+    def program(comm: Any) -> Any:
+        cr.manual_seed(comm.rank)
+        found = [noisy(cr.zeros(2)).tolist() for _ in range(3)]
+        cr.manual_seed(comm.rank)
+        return found == [cr.rand(2).tolist() for _ in range(3)]
+
+    noisy(cr.zeros(2))
+    assert cr.distributed.run_ranks(program, 2) == [True, True]

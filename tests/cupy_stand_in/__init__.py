@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from cupy_stand_in import functions, runtime
+from cupy_stand_in import functions, linalg, runtime
 from cupy_stand_in.arrays import NumPyCallError, ndarray
-from cupy_stand_in.functions import LINALG, OWN, UFUNCS, lifted, make_functions, ufunc
+from cupy_stand_in.functions import OWN, UFUNCS, lifted, make_functions, ufunc
 from cupy_stand_in.runtime import transfers
 from cupy_stand_in.surface import surface
 
@@ -38,7 +38,7 @@ def modules() -> dict[str, ModuleType]:
         ),
         "cupy.cuda": _module("cupy.cuda", _cuda()),
         "cupy.cuda.runtime": _module("cupy.cuda.runtime", _runtime()),
-        "cupyx": _module("cupyx", _scatters()),
+        "cupyx": _module("cupyx", _scatters(), _error_states()),
         "cupyx.scipy": _module("cupyx.scipy"),
         "cupyx.scipy.linalg": _module("cupyx.scipy.linalg", _scipy_linalg()),
         "cupyx.scipy.special": _SpecialFunctions("cupyx.scipy.special"),
@@ -90,7 +90,7 @@ def _module(name: str, *contents: dict[str, Any]) -> ModuleType:
 
 def _linalg() -> dict[str, Any]:
     parameters = {name: words for name, (_, words) in surface()["cupy.linalg"].items()}
-    own = {name: lifted(name, parameters[name], function) for name, function in LINALG.items()}
+    own = {name: lifted(name, parameters[name], solver) for name, solver in linalg.SOLVERS.items()}
     return {**own, "LinAlgError": np.linalg.LinAlgError}
 
 
@@ -122,10 +122,14 @@ def _scatters() -> dict[str, Any]:
     }
 
 
+def _error_states() -> dict[str, Any]:
+    return {name: getattr(linalg, name) for name in ("errstate", "geterr", "seterr")}
+
+
 def _scipy_linalg() -> dict[str, Any]:
     _, words = surface()["cupyx.scipy.linalg"]["solve_triangular"]
     return {
-        "solve_triangular": lifted("solve_triangular", words, functions.solve_triangular),
+        "solve_triangular": lifted("solve_triangular", words, linalg.solve_triangular),
     }
 
 

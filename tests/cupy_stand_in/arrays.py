@@ -177,7 +177,11 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> ndarray:
-        return wrap(host_of(self)[index_of(key, self.shape)], [self])
+        found = host_of(self)[index_of(key, self.shape)]
+        parts = key if isinstance(key, tuple) else [key]
+        if any(isinstance(part, ndarray) for part in parts):
+            found = np.array(found, order="C")  # NumPy's has the order of the indices
+        return wrap(found, [self])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Assign. The last of repeated indices need not win: here the first does."""
@@ -416,6 +420,17 @@ METHODS = {
 """Methods of `cupy.ndarray` that NumPy's arrays have too, with CuPy's parameters."""
 
 
+def _saturated(host: Host, dtype: Any) -> Host:
+    """Return floats with those out of an integer's range at its ends, as CUDA converts them."""
+    if host.dtype.kind != "f" or dtype.kind not in "iu":
+        return host
+    limits = np.iinfo(dtype)
+    if not host.size or np.all((host > limits.min) & (host < limits.max)):
+        return host
+    wide = host.astype(np.longdouble)
+    return np.where(np.isnan(wide), 0, np.clip(wide, limits.min, limits.max))
+
+
 def _method(name: str, parameters: str) -> Any:
     from cupy_stand_in.surface import signature_of
 
@@ -429,8 +444,11 @@ def _method(name: str, parameters: str) -> Any:
             length = self.size if settings.get("axis") is None else self.shape[settings["axis"]]
             arguments = (arguments[0] % max(length, 1), *arguments[1:])
         settings = {key: unwrap(value) for key, value in settings.items()}
+        host = host_of(self)
+        if name == "astype":
+            host = _saturated(host, np.dtype(settings.get("dtype") or arguments[0]))
         with np.errstate(all="ignore"):
-            found = getattr(host_of(self), name)(*[unwrap(a) for a in arguments], **settings)
+            found = getattr(host, name)(*[unwrap(a) for a in arguments], **settings)
         return wrap(found, [self])
 
     return method

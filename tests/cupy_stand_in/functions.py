@@ -60,7 +60,8 @@ class ufunc:
             found = self._function(*hosts)
         results = found if isinstance(found, tuple) else (found,)
         results = tuple(
-            np.asarray(part).astype(char) for part, char in zip(results, chars, strict=True)
+            np.asarray(part).astype(char, order="C")  # whatever the order of the operands
+            for part, char in zip(results, chars, strict=True)
         )
         if out is None:
             return wrap(results if len(results) > 1 else results[0])
@@ -103,9 +104,29 @@ def scatter(name: str, a: ndarray, key: Any, value: Any) -> None:
     host[...] = flat.reshape(host.shape)
 
 
+def _floor_divide(x: Any, y: Any) -> Any:
+    """Floor of the rounded quotient, as CuPy has it: 10 for 1 / 0.1."""
+    quotient = np.floor_divide(x, y)
+    return np.floor(np.true_divide(x, y)) if quotient.dtype.kind == "f" else quotient
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """Inexact, and nan for an infinite divisor."""
+    rest = np.remainder(x, y)
+    return x - _floor_divide(x, y) * y if rest.dtype.kind == "f" else rest
+
+
+_OWN_FORMULAS = {
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "mod": _remainder,
+    "divmod": lambda x, y: (_floor_divide(x, y), _remainder(x, y)),
+}
+
+
 def _make_ufuncs(path: str, module: Any) -> dict[str, ufunc]:
     return {
-        name: ufunc(name, loops, getattr(module, name))
+        name: ufunc(name, loops, _OWN_FORMULAS.get(name) or getattr(module, name))
         for name, (kind, loops) in surface()[path].items()
         if kind == "ufunc" and hasattr(module, name)
     }
@@ -302,53 +323,4 @@ OWN = {
     "ndarray": ndarray,
     "ufunc": ufunc,
     "newaxis": None,
-}
-
-# --- linear algebra -------------------------------------------------------------------------------
-
-
-def unchecked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives nan for matrices that NumPy's refuses: cuSOLVER is not asked."""
-
-    def per_matrix(*matrices: Any, **settings: Any) -> Any:
-        try:
-            return function(*matrices, **settings)
-        except np.linalg.LinAlgError as error:
-            if "square" in str(error) or "dimension" in str(error):
-                raise
-            if matrices[0].ndim > 2:
-                rows = [per_matrix(*parts, **settings) for parts in zip(*matrices, strict=True)]
-                return np.stack(rows)
-            return np.full_like(matrices[-1], np.nan)
-
-    return per_matrix
-
-
-def solve(a: Any, b: Any) -> Any:
-    """Solve; the axes in front are not broadcast."""
-    if b.ndim != 1 and a.shape[:-1] != b.shape[:-1]:
-        raise ValueError("a must have (..., M, M) shape and b must have (..., M, K)")
-    return np.linalg.solve(a, b)
-
-
-def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: Any = 0,
-    lower: bool = False,
-    unit_diagonal: bool = False,
-    overwrite_b: bool = False,
-    check_finite: bool = False,
-) -> Any:
-    triangle = np.tril(a) if lower else np.triu(a)
-    if unit_diagonal:
-        triangle = triangle.copy()
-        triangle[..., range(a.shape[-1]), range(a.shape[-1])] = 1
-    return np.linalg.solve(triangle, b)
-
-
-LINALG = {
-    "inv": unchecked(np.linalg.inv),
-    "solve": unchecked(solve),
-    "cholesky": unchecked(np.linalg.cholesky),
 }

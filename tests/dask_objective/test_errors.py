@@ -52,7 +52,50 @@ def zeros() -> Any:
     return np.zeros((4, 3))
 
 
+class Unpicklable(Exception):
+    def __init__(self, text: str, lock: Any) -> None:
+        super().__init__(text)
+        self.lock = lock
+
+
+class TwoArguments(Exception):
+    """It can be sent, but not made anew."""
+
+    def __init__(self, text: str, more: Any) -> None:
+        super().__init__(text)
+
+
+def raises(make: Callable[[], BaseException]) -> Any:
+    def losing(w: Any, x: Any) -> Any:
+        if len(x) == 1:
+            raise make()
+        return loss(w, x)
+
+    return losing
+
+
+def short() -> Any:
+    return np.ones((1, 3))
+
+
 PARTITIONS: dict[str, tuple[Any, Any, str]] = {
+    "exception with a lock": (
+        raises(lambda: Unpicklable("mine", threading.Lock())),
+        short,
+        r"\(short\): Unpicklable: mine( |$)",
+    ),
+    "exception of two arguments": (
+        raises(lambda: TwoArguments("mine", 2)),
+        short,
+        r"\(short\): TwoArguments: mine( |$)",
+    ),
+    "sys.exit": (raises(lambda: SystemExit(3)), short, r"\(short\): SystemExit: 3"),
+    "an interrupt of its own": (raises(KeyboardInterrupt), short, r"\(short\): KeyboardInterrupt"),
+    "nothing returned": (
+        lambda w, x: loss(w, x) if len(x) == 4 else None,
+        short,
+        r"<lambda> \([^(]*:\d+\) returned a NoneType",
+    ),
     "loader fails": (loss, poisoned, r"\(poisoned\): OSError: sector 7 is gone"),
     "nan": (loss, with_nan, r"AutogradError: value_and_grad\[0\] is nan: look for nan"),
     "nan of a gradient": (root, zeros, r"value_and_grad\[1\] is nan at \[0\]"),

@@ -188,8 +188,14 @@ def test_functions_that_cupy_lacks_are_refused_with_the_mend() -> None:
 
 def test_compiled_functions_refuse_the_device() -> None:
     function = cr.compile(lambda x: x * 2)
-    with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
-        function(cuda(1.0))
+    there = cuda(1.0)
+    for call in (
+        lambda: function(there),
+        lambda: cr.compile(lambda x: x * there)(cr.ones(1)),
+        lambda: cr.compile(lambda x: x * cr.ones(1, device="cuda"))(cr.ones(1)),
+    ):
+        with pytest.raises(cr.CompileError, match=r"on cuda:0: call the function itself"):
+            call()
     assert function(cr.ones(1)).tolist() == [2.0]
     cr.set_default_device("cuda")
     try:
@@ -235,6 +241,42 @@ def test_sums_and_extrema_at_repeated_indices(dtype: str) -> None:
         assert x.scatter_reduce(0, key[0], smallest, "amin").tolist() == [-7, 2, -1]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        [0, 3],
+        [-4],
+        np.array([5]),
+        (slice(None), [0, 2]),
+        (..., [-3]),
+        (None, [3]),
+        ([True, False, True], [0, 2]),
+        ([0], [0], [0]),
+    ],
+)
+def test_indices_of_the_host_out_of_range_raise(key: Any) -> None:
+    """CuPy wraps them around."""
+    x = cr.ones(3, 2, device="cuda")
+    message = "out of bounds for dimension|too many indices"
+    with pytest.raises(IndexError, match=message):
+        x[key]
+    with pytest.raises(IndexError, match=message):
+        x[key] = 5.0
+    if isinstance(key, list):
+        with pytest.raises(IndexError, match=message):
+            x.index_put_((cr.tensor(key),), x[0])
+        with pytest.raises(IndexError, match=message):
+            x.index_select(0, cr.tensor(key))
+    assert x.tolist() == [[1.0, 1.0]] * 3
+
+
+def test_indices_of_the_host_in_range() -> None:
+    x = cr.arange(6.0).reshape(3, 2)
+    for key in ([-3, 2], (..., [-2]), (None, [2], 1), (np.array([True, False, True]), [0, 1])):
+        assert x.cuda()[key].tolist() == x[key].tolist()
+    assert x.cuda()[cr.tensor([], dtype=cr.int64)].shape == (0, 2)
+
+
 def test_indices_out_of_range_raise_where_the_function_checks_them() -> None:
     with pytest.raises(cr.OutOfBoundsError):
         cr.nn.functional.embedding(cr.tensor([5], device="cuda"), cr.ones(3, 2, device="cuda"))
@@ -245,11 +287,90 @@ def test_a_matrix_that_is_not_positive_definite_raises() -> None:
         cr.linalg.cholesky(-cr.eye(2, device="cuda"))
 
 
+MAPPED = {
+    "numbers": lambda x: cr.vmap(lambda a: (2 * a + 1.5).pow(2) / 3 - (a > 0) * 1)(x),
+    "masks": lambda x: cr.vmap(lambda a: cr.where(a > 1, a, 0.0).clamp(max=1.5))(x),
+    "shared numbers": lambda x: cr.vmap(lambda a, b: a * b, in_dims=(0, None))(x, 2.0),
+    "gradients": lambda x: cr.vmap(cr.grad(lambda a: (a * (a > 0)).exp().sum() * 2))(x),
+    "made inside": lambda x: cr.vmap(lambda a: cr.nn.functional.relu(a) + cr.zeros_like(a))(x),
+    "densities": lambda x: cr.vmap(
+        cr.grad(lambda a: cr.distributions.Normal(0.5, a.abs() + 1).log_prob(a).sum())
+    )(x),
+    "second derivatives": lambda x: cr.vmap(cr.hessian(lambda a: (a**3 * 2).sum()))(x),
+    "indices": lambda x: cr.vmap(lambda a: a[[1, 0]] * a[-1])(x),
+    "shared masks": lambda x: cr.vmap(lambda a: a[x[0] < 0])(x),
+    "quantiles": lambda x: cr.vmap(lambda a: cr.quantile(a, 0.3))(x),
+    "writes": lambda x: cr.vmap(_overwritten)(x),
+    "gradients of writes": lambda x: cr.vmap(cr.grad(lambda a: (_overwritten(a) ** 2).sum()))(x),
+    "writes to views": lambda x: cr.vmap(_written_through_a_view)(x),
+}
+
+
+def _overwritten(a: cr.Tensor) -> cr.Tensor:
+    y = a.clone()
+    y[a.argmax()] = 7.0
+    y[0] += a.sum()
+    return y
+
+
+def _written_through_a_view(a: cr.Tensor) -> cr.Tensor:
+    """Reshaping is a view of what is contiguous, else a copy, of which a write changes nothing."""
+    zeros = cr.zeros(3, 2, dtype=a.dtype, device=a.device).add_(a.sum())
+    rows = a[:, None] + zeros[:2]
+    found = []
+    for y in (zeros, rows[:, [1, 0]], rows + 0.0):
+        y.reshape(-1)[1:3] = a.sum()
+        found.append(y.reshape(-1))
+    return cr.cat(found)
+
+
+def test_draws_in_mapped_functions_are_those_of_the_cpu() -> None:
+    def draws(device: str) -> list[Any]:
+        cr.manual_seed(0)
+        drop = cr.vmap(cr.nn.functional.dropout, randomness="different")
+        noisy = cr.vmap(lambda a: a + cr.randn(2, device=device), randomness="different")
+        return [f(cr.ones(3, 2, device=device)).tolist() for f in (drop, noisy)]
+
+    assert draws("cuda") == draws("cpu")
+
+
+def test_an_index_out_of_range_in_a_mapped_function_is_that_of_an_example() -> None:
+    for key in (5, [5]):
+        with pytest.raises(cr.OutOfBoundsError, match="5 is out of bounds for dimension 0"):
+            cr.vmap(lambda a, key=key: a[key])(cr.ones(3, 2, device="cuda"))
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_mapped_functions_are_those_of_the_cpu(name: str) -> None:
+    x = cr.linspace(-2, 2, 6, dtype=cr.float64).reshape(3, 2)
+    there = MAPPED[name](x.cuda())
+    assert there.device == "cuda"
+    np.testing.assert_allclose(there.tolist(), MAPPED[name](x).tolist(), rtol=1e-12)
+
+
+def test_a_mapped_function_of_two_devices_is_refused() -> None:
+    with pytest.raises(cr.DeviceError, match="cpu and cuda:0"):
+        cr.vmap(lambda a: a * cr.ones(2))(cr.ones(3, 2, device="cuda"))
+
+
+def test_divergences_of_distributions_on_the_device() -> None:
+    """Constants that the library makes are where the parameters are."""
+    d = cr.distributions
+    one = cuda(1.0)
+    for p, q in (
+        (d.Exponential(one), d.Gumbel(one, one)),
+        (d.Pareto(one, one * 3), d.Exponential(one)),
+        (d.Normal(one, one), d.Laplace(one, one)),
+        (d.Beta(one, one), d.Uniform(one, one * 2)),
+    ):
+        assert d.kl_divergence(p, q).device == "cuda"
+
+
 # --- making, printing, copying, files -------------------------------------------------------------
 
 
 def test_singular_matrices_are_found_where_they_are_asked_for() -> None:
-    """A device inverts them in silence."""
+    """CuPy inverts them in silence."""
     good = cr.tensor([[2.0, 1.0], [1.0, 2.0]], device="cuda")
     bad = cr.tensor([[1.0, 2.0], [2.0, 4.0]], device="cuda")
     both = cr.stack([good, bad])
@@ -257,8 +378,29 @@ def test_singular_matrices_are_found_where_they_are_asked_for() -> None:
     assert cr.linalg.solve_ex(both, cr.ones(2, 2, device="cuda")).info.tolist() == [0, 2]
     assert cr.linalg.cholesky_ex(both).info.tolist() == [0, 2]
     assert cr.linalg.cond(both, 1).isinf().tolist() == [False, True]
-    with pytest.raises(cr.errors.LinAlgError, match=r"\(Batch element 1\): the matrix is singular"):
-        cr.linalg.inv_ex(both, check_errors=True)
+    for refused in (
+        lambda: cr.linalg.inv_ex(both, check_errors=True),
+        lambda: cr.linalg.inv(both),
+        lambda: cr.linalg.solve(both, cr.ones(2, 2, device="cuda")),
+        lambda: cr.linalg.cholesky(both),
+        lambda: cr.linalg.svd(bad * cr.nan),
+    ):
+        with pytest.raises(cr.errors.LinAlgError, match=r"linalg\.\w+: (\(Batch element 1\))?"):
+            refused()
+
+
+@pytest.mark.parametrize("dtype", [cr.float64, cr.float32, cr.float16])
+def test_remainders_are_those_of_the_cpu(dtype: Any) -> None:
+    """CuPy's are x - floor(x / y) y: 10 for 1 // 0.1, and nan for 1 % inf."""
+    x = cr.tensor([1.0, -1.0, 7.5, -7.5, 0.0, -0.0, 1e4, cr.inf, cr.nan], dtype=dtype)
+    for number in (0.1, -0.1, 2.0, cr.inf, -cr.inf, 0.0, -0.0, cr.nan):
+        y = cr.tensor(number, dtype=dtype)
+        for function in (cr.remainder, cr.floor_divide, cr.fmod):
+            with np.errstate(all="ignore"):
+                expected = function(x, y).numpy()
+            found = function(x.cuda(), y.cuda()).numpy(force=True)
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 def test_factors_solve_on_the_device() -> None:

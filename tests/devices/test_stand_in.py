@@ -61,12 +61,43 @@ def test_differences_from_numpy(cupy: Any) -> None:
     assert x.sum().shape == x[0, 0].shape == ()
     assert isinstance(x.sum(), cupy.ndarray)
     assert cupy.arange(3)[cupy.array([4])].tolist() == [1]  # out of range: it wraps
-    assert np.isnan(cupy.linalg.inv(cupy.zeros((2, 2))).get()).all()
+    assert cupy.asarray(np.array([-1.0, np.inf, np.nan])).astype(np.uint8).tolist() == [0, 255, 0]
+    with np.errstate(all="ignore"):
+        assert np.isnan((cupy.ones(1) % np.inf).get()).all()  # x - floor(x / y) y
+    assert (cupy.ones(1) // 0.1).tolist() == [10.0]
+    columns = x.T + x.T
+    assert columns.flags.c_contiguous
     y = cupy.zeros(1)
     y[cupy.array([0, 0])] = cupy.array([1.0, 2.0])  # in an order that is left open
     assert y.tolist() == [1.0]
     with pytest.raises(ValueError, match="Array device must be same"), cupy.cuda.Device(1):
         x + x
+
+
+def test_solvers_fail_in_silence_unless_they_are_told_to_wait_and_raise(cupy: Any) -> None:
+    singular, negative = cupy.ones((2, 2)), -cupy.eye(2)
+    before = transfers.to_host
+    found = [cupy.linalg.inv(singular), cupy.linalg.cholesky(negative)]
+    assert transfers.to_host == before
+    assert all(np.isfinite(x.get()).all() for x in found)
+    assert np.isnan(cupy.linalg.solve(singular, singular).get()).all()
+    good_and_bad = cupy.stack([cupy.eye(2), singular])
+    assert cupy.linalg.inv(good_and_bad)[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert cupy.linalg.svd(singular * np.nan)[1].shape == (2,)
+    with sys.modules["cupyx"].errstate(linalg="raise"):
+        for solver, x in ((cupy.linalg.inv, singular), (cupy.linalg.cholesky, negative)):
+            before = transfers.to_host
+            with pytest.raises(np.linalg.LinAlgError):
+                solver(x)
+            assert transfers.to_host == before + 1
+
+
+def test_triangular_systems_are_solved_in_the_dtype_of_the_matrix(cupy: Any) -> None:
+    from cupyx.scipy.linalg import solve_triangular
+
+    assert solve_triangular(cupy.eye(1), cupy.ones((1, 1)) * 1j).tolist() == [[0.0]]
+    with pytest.raises(ValueError, match="incompatible batch count"):
+        solve_triangular(cupy.ones((2, 1, 1)), cupy.ones((1, 1, 1)))
 
 
 def test_copies_are_counted(cupy: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.autograd.location import INTERNAL, entered
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
-from chainrule.backend import is_array, namespace, ndarray
+from chainrule.backend import is_array, namespace, ndarray, numpy_xp, whole
 from chainrule.errors import ArgumentTypeError
 
 Array = Any
@@ -24,8 +24,9 @@ _SCALARS = (bool, int, float, complex, np.generic)
 def scalar_array(value: Any, like: Array) -> Array:
     """Return a scalar as a 0-d array, in the dtype of `like` where that can hold its kind."""
     dtype = like.dtype
+    xp = numpy_xp if like.__class__ is ndarray else namespace(whole(like))
     if value.__class__ in _NUMBERS and dtype.kind in "fc":  # the usual case
-        return namespace(like).asarray(value, dtype=dtype)
+        return xp.asarray(value, dtype=dtype)
     kind = "b" if isinstance(value, bool | np.bool_) else None
     kind = kind or ("i" if isinstance(value, int | np.integer) else None)
     kind = kind or ("c" if isinstance(value, complex | np.complexfloating) else "f")
@@ -39,7 +40,7 @@ def scalar_array(value: Any, like: Array) -> Array:
     elif kind == "c" and rank < 4:
         wide = dtype if rank == 3 else default_dtype()
         dtype = np.dtype(np.complex128 if wide.itemsize > 4 else np.complex64)
-    return namespace(like).asarray(value, dtype=dtype)
+    return xp.asarray(value, dtype=dtype)
 
 
 def last_scalar_array(value: Any, like: np.ndarray[Any, Any]) -> Array:

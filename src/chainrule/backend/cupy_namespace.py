@@ -1,6 +1,7 @@
 """CuPy's namespace. A module of its own: importing CuPy waits for the first CuPy array.
 
-Nothing here waits for the device, or copies an array from the host, but for arrays of indices.
+Nothing here waits for the device but solvers of linear algebra, whose error codes are looked at.
+Nothing is copied from the host but arrays of indices.
 """
 
 from __future__ import annotations
@@ -128,6 +129,26 @@ class CuPyNamespace(Namespace):
     def cumulative_prod(self, x: Array, *, axis: int) -> Array:
         return self.cumprod(x, axis)
 
+    # CuPy computes x - floor(x / y) y: inexact, and nan for infinite y.
+
+    def remainder(self, x: Array, y: Array) -> Array:
+        if x.dtype.kind != "f":
+            return self._module.remainder(x, y)
+        rest = self.fmod(x, y)
+        rest = self.where(_is_across(rest, y), rest + y, rest)
+        return self.where(rest == 0, self.copysign(rest, y), rest)
+
+    def floor_divide(self, x: Array, y: Array) -> Array:
+        if x.dtype.kind != "f":
+            return self._module.floor_divide(x, y)
+        if x.dtype.itemsize == 2:
+            wide = self.floor_divide(x.astype(np.float32), y.astype(np.float32))
+            return wide.astype(x.dtype)
+        ratio, rest = x / y, self.fmod(x, y)
+        whole = self.rint((x - rest) / y - _is_across(rest, y))
+        whole = self.where(whole == 0, self.copysign(whole, ratio), whole)
+        return self.where(y == 0, ratio, whole)
+
     def _sigmoid(self, x: Array) -> Array:
         return self.special.expit(x).astype(x.dtype, copy=False)
 
@@ -145,8 +166,11 @@ class CuPyNamespace(Namespace):
         return self.moveaxis(x, -1, axis)
 
     def solve_triangular(self, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+        """Solve; raise for a zero on the diagonal, for which CuPy divides by zero."""
         from cupyx.scipy import linalg
 
+        if not unit and bool((self.diagonal(a, offset=0, key=None) == 0).any()):
+            raise np.linalg.LinAlgError("Singular matrix")
         a, b = _stacked(a, b)
         return linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
 
@@ -262,6 +286,11 @@ def _repeats(key: Key) -> bool:
     return any([getattr(part, "dtype", np.dtype(bool)).kind in "iu" for part in parts])
 
 
+def _is_across(rest: Array, y: Array) -> Array:
+    """Return where a remainder with the sign of the dividend is on the other side of zero."""
+    return (rest != 0) & ((rest < 0) != (y < 0))
+
+
 # --- what CuPy lacks ------------------------------------------------------------------------------
 
 
@@ -287,19 +316,40 @@ class _Refusing:
 
 
 class _LinearAlgebra(_Refusing):
-    """The module `cupy.linalg`, with NumPy's broadcasting in `solve`."""
+    """The module `cupy.linalg`, with NumPy's errors, and its broadcasting in `solve`."""
 
     def __init__(self) -> None:
         super().__init__(cupy_module().linalg, "cupy.linalg")
 
+    def __getattr__(self, name: str) -> Any:
+        function = checked(super().__getattr__(name))
+        self.__dict__[name] = function
+        return function
+
     def solve(self, a: Array, b: Array) -> Array:
-        if b.ndim == 1:
-            return self._module.solve(a, b)
-        return self._module.solve(*_stacked(a, b))
+        if b.ndim != 1:
+            a, b = _stacked(a, b)
+        return checked(self._module.solve)(a, b)
 
     def cholesky(self, x: Array, /, *, upper: bool = False) -> Array:
-        factor = self._module.cholesky(x.swapaxes(-1, -2).conj() if upper else x)
+        factor = checked(self._module.cholesky)(x.swapaxes(-1, -2).conj() if upper else x)
         return factor.swapaxes(-1, -2).conj() if upper else factor
+
+
+def checked(solver: Any) -> Any:
+    """Return a function that raises LinAlgError where CuPy's returns what a failed solver left.
+
+    That need be neither nan nor infinite. CuPy doesn't look unless it is told to, since it waits.
+    """
+
+    @functools.wraps(solver)
+    def waiting(*arguments: Any, **settings: Any) -> Any:
+        import cupyx
+
+        with cupyx.errstate(linalg="raise"):
+            return solver(*arguments, **settings)
+
+    return waiting
 
 
 def _stacked(a: Array, b: Array) -> tuple[Array, Array]:

@@ -116,6 +116,9 @@ def move(array: Array, target: device) -> Array:
     here = device_of(array)
     if here is target or here == target:
         return array
+    own = getattr(type(array), "namespace", None)  # symbols and batched arrays
+    if own is not None:
+        return own.to_device(array, source=here, target=target)
     if target.type == "cpu":
         return cupy_module().asnumpy(array)
     cupy = cupy_module()

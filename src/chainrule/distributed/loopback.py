@@ -12,6 +12,7 @@ import numpy as np
 
 from chainrule.distributed.communicator import Communicator
 from chainrule.errors import ArgumentError, CommunicationError
+from chainrule.random.draw import OF_RANK, default_generator
 
 __all__ = ["run_ranks"]
 
@@ -235,8 +236,9 @@ def run_ranks(function: Callable[[Communicator], T], ranks: int) -> list[T]:
     Notes
     -----
     Ranks share the memory of the process: the modules and tensors that the function makes are its
-    own, those from outside are everybody's, and so is the generator of random numbers: give each
-    rank a `Generator` of its own for numbers that don't depend on the threads' timing.
+    own, those from outside are everybody's. Each rank has a default generator of its own, as a
+    process has: `manual_seed` seeds that, and after one before `run_ranks` all of them draw the
+    same. The generator of ``numpy.random`` is everybody's.
 
     Examples
     --------
@@ -249,8 +251,11 @@ def run_ranks(function: Callable[[Communicator], T], ranks: int) -> list[T]:
     world = _World(ranks)
     results: list[Any] = [None] * ranks
     errors: dict[int, BaseException] = {}
+    whole = default_generator()
+    generators = whole.of_ranks(ranks)
 
     def run(rank: int) -> None:
+        OF_RANK.set(generators[rank])
         try:
             transport = LoopbackTransport(world, (), range(ranks), rank)
             results[rank] = function(Communicator(transport))
@@ -282,4 +287,6 @@ def run_ranks(function: Callable[[Communicator], T], ranks: int) -> list[T]:
         error.add_note(f"On rank {rank} of {ranks}.")
         raise error
     world.check_received()
+    if whole.is_seeded:
+        whole.set_state(generators[0].get_state())
     return results

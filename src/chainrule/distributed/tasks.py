@@ -14,6 +14,7 @@ import numpy as np
 from chainrule import pytree, tree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.distributed.extra import distributed_pickle
 from chainrule.distributed.partitions import arguments_of, load, number_of_examples
 from chainrule.distributed.reduction import sum_trees
 from chainrule.distributed.settings import Settings
@@ -53,7 +54,8 @@ class Losses:
 
     def __init__(self, loss: Callable[..., Any], model: Callable[..., Any] | None) -> None:
         self._loss, self._model = loss, model
-        self._value_and_grad = value_and_grad(self._of_parameters)
+        # Errors name the function: that of the user, where there is only one.
+        self._value_and_grad = value_and_grad(self._of_parameters if model else loss)
 
     def _of_parameters(self, w: Any, *args: Any, **kwargs: Any) -> Any:
         if self._model is None:
@@ -153,8 +155,19 @@ def labelled(label: str, settings: Settings, function: Callable[[], Any]) -> Any
     try:
         with settings.applied():
             return function()
-    except Exception as error:
-        raise PartitionFailure(label, f"{type(error).__name__}: {error}") from error
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # the latter would end the worker
+        cause, text = _sent(error), f"{type(error).__name__}: {error}"
+    # Not in the block above, which would make the error part of what is sent.
+    raise PartitionFailure(label, text) from cause
+
+
+def _sent(error: BaseException) -> BaseException | None:
+    """Return an error that can be sent to the client, else None: its text is sent anyway."""
+    try:
+        distributed_pickle.loads(distributed_pickle.dumps(error))
+    except Exception:  # whatever its class raises
+        return None
+    return error
 
 
 def _refuse_nan(quantity: str, found: Any) -> None:

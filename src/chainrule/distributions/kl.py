@@ -11,8 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule import linalg, ops
-from chainrule.arguments import tensor_of
+from chainrule.arguments import constant
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.creation import full
@@ -418,7 +420,11 @@ def _bounds(p: Distribution) -> tuple[Any, Any]:
 def _inside(found: Tensor, p: Distribution, q: Distribution) -> Tensor:
     """Return inf where values of p are impossible for q."""
     (low, high), (least, largest) = _bounds(p), _bounds(q)
-    is_outside = (tensor_of(low) < least) | (tensor_of(high) > largest)
+    low, high = (
+        x if isinstance(x, Tensor) else constant(np.asarray(x, found.dtype), found)
+        for x in (low, high)
+    )
+    is_outside = (low < least) | (high > largest)
     return ops.where(is_outside, math.inf, found)
 
 

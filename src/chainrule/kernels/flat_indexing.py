@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,36 @@ def _normalized(index: Any, length: int, axis: int) -> Any:
         raise OutOfBoundsError(f"index {wrong} is out of bounds for axis {axis} with size {length}")
     index = index.astype(np.intp, copy=False)
     return index if low >= 0 else np.where(index < 0, index + length, index)
+
+
+def check_in_range(parts: Sequence[Any], shape: Shape) -> None:
+    """Raise if arrays of indices are out of range: those of NumPy's, for an array of a device."""
+    axis = 0
+    for place, part in enumerate(parts):
+        if part is Ellipsis:
+            axis = len(shape) - sum(map(_axes_of, parts[place + 1 :]))
+            continue
+        if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < len(shape):
+            length = shape[axis]
+            wrong = part[(part < -length) | (part >= length)]
+            if wrong.size:
+                raise OutOfBoundsError(
+                    f"index {wrong[0]} is out of bounds for axis {axis} with size {length}"
+                )
+        axis += _axes_of(part)
+    if axis > len(shape):
+        raise OutOfBoundsError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {axis} were "
+            "indexed"
+        )
+
+
+def _axes_of(part: Any) -> int:
+    """Return how many axes a part of an index takes."""
+    if part is None or part is Ellipsis or isinstance(part, bool | np.bool_):
+        return 0
+    kind = getattr(part, "dtype", None)
+    return part.ndim if kind is not None and kind.kind == "b" else 1
 
 
 def grid(index: Array, axis: int) -> tuple[Array, ...]:

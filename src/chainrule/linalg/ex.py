@@ -11,7 +11,7 @@ from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import CompileError, LinAlgError
-from chainrule.linalg.arguments import accepts, first_failing, square
+from chainrule.linalg.arguments import accepts, square
 from chainrule.linalg.decompositions import cholesky, leading_minor
 from chainrule.linalg.lu import lu_factor_ex
 from chainrule.linalg.solve import inv, solve
@@ -168,13 +168,7 @@ def _unchecked(
         )
     info = np.zeros(x.shape[:-2], np.int32)
     try:
-        result = function(x)
-        # A device returns infinities and nan in silence for what LAPACK refuses.
-        if not x.is_cuda or xp.isfinite(result._array).all():
-            return result, make(xp.asarray(info), None)
-        if check_errors:
-            prefix, _ = first_failing(x._array, kernel)
-            raise LinAlgError(f"{prefix}the matrix is singular, or not positive-definite")
+        return function(x), make(xp.asarray(info), None)
     except LinAlgError:
         if check_errors:
             raise
@@ -192,17 +186,14 @@ def _unchecked(
 
 
 def _try_inverse(matrix: Array) -> Array:
-    return _finite(namespace(matrix).linalg.inv(matrix))
+    return namespace(matrix).linalg.inv(matrix)
 
 
 def _try_cholesky(matrix: Array) -> Array:
-    return _finite(namespace(matrix).linalg.cholesky(matrix))
-
-
-def _finite(result: Array) -> Array:
-    if not namespace(result).isfinite(result).all():
+    factor = namespace(matrix).linalg.cholesky(matrix)
+    if not namespace(matrix).isfinite(factor).all():
         raise np.linalg.LinAlgError
-    return result
+    return factor
 
 
 def _first_zero(matrix: Array) -> int:

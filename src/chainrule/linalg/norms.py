@@ -302,11 +302,7 @@ def cond(A: Operand, p: Order = None) -> Tensor:
         return smallest / largest if p == -2 else largest / smallest
     x = square(A, "cond")
     try:
-        found: Tensor = matrix_norm(x, p) * matrix_norm(inv(x), p)
-        if not x.is_cuda:
-            return found
-        # A device inverts singular matrices in silence, to infinities and nan.
-        return ops.where(ops.isnan(found) & ops.isfinite(x).all(dim=(-2, -1)), math.inf, found)
+        return matrix_norm(x, p) * matrix_norm(inv(x), p)
     except LinAlgError:
         return _cond_of_singular(x, p)
 

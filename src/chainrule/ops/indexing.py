@@ -12,7 +12,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
+from chainrule.backend import CPU, device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,6 +20,7 @@ from chainrule.errors import (
     OutOfBoundsError,
     ShapeError,
 )
+from chainrule.kernels.flat_indexing import check_in_range
 from chainrule.operation import operation
 from chainrule.ops.index_errors import translate_index_error
 from chainrule.ops.reshape import broadcast_to, reshape
@@ -110,14 +111,22 @@ def delete_at(x: Tensor, key: Any) -> None:
 
 
 def as_key(key: Any, array: Array) -> Any:
-    """Return an index for `array` without tensors and lists."""
+    """Return an index for `array`, on its device, without tensors and lists."""
+    if array.__class__ is not ndarray and (device := device_of(array)) is not CPU:
+        parts = [_as_index(part, None) for part in (key if key.__class__ is tuple else (key,))]
+        check_in_range(parts, array.shape)  # CuPy would wrap them around
+        parts = [move(part, device) if isinstance(part, ndarray) else part for part in parts]
+        return tuple(parts) if key.__class__ is tuple else parts[0]
     if key.__class__ is tuple:
-        return tuple([_as_index(part, array) for part in key])
-    return _as_index(key, array)
+        return tuple([_as_index(part, CPU) for part in key])
+    return _as_index(key, CPU)
 
 
-def _as_index(part: Any, array: Array) -> Any:
-    """Return the index of one dimension as an int, a slice, None, Ellipsis or an array."""
+def _as_index(part: Any, device: Any) -> Any:
+    """Return the index of one dimension as an int, a slice, None, Ellipsis or an array.
+
+    Arrays go to a device, or for None stay where they are.
+    """
     if part is None or part is Ellipsis or part.__class__ in (int, slice, bool):
         return part
     if isinstance(part, Tensor):
@@ -144,7 +153,7 @@ def _as_index(part: Any, array: Array) -> Any:
         _raise_invalid_index(part)
     if found.dtype.kind not in "iub":
         _raise_invalid_index(found)
-    return move(found, device_of(array))
+    return found if device is None else move(found, device)
 
 
 def _index_array(part: Any) -> Array:
@@ -388,9 +397,12 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
         )
     if ndim == 0:
         return reshape_result(get_item(reshape(input, (1,)), reshape(index, -1)), ())
-    part = _as_index(index if index._array.ndim else reshape(index, (1,)), input._array)
+    index = index if index._array.ndim else reshape(index, (1,))
+    before = (slice(None),) * number
     try:
-        return _index(input, key=(*(slice(None),) * number, part))
+        if input._array.__class__ is ndarray:
+            return _index(input, key=(*before, _as_index(index, CPU)))
+        return _index(input, key=as_key((*before, index), input._array))
     except IndexError as error:
         raise translate_index_error(error) from None
 

@@ -591,7 +591,8 @@ def index_put(
     """
     input = tensor_of(input)
     value = value_like("index_put", input, values)
-    key = as_key(tuple([slice(None) if i is None else i for i in indices]), input._array)
+    with translated_index_errors():
+        key = as_key(tuple([slice(None) if i is None else i for i in indices]), input._array)
     return _put(input, value, key, accumulate)
 
 

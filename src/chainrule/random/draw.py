@@ -20,9 +20,17 @@ if TYPE_CHECKING:
     from chainrule.random import generator as generators
 
 
-@cache
+OF_RANK: ContextVar[generators.Generator | None] = ContextVar("generator of a rank", default=None)
+"""The generator for calls without one on a rank of `run_ranks`: processes have their own, too."""
+
+
 def default_generator() -> generators.Generator:
     """Return the generator for calls without one."""
+    return OF_RANK.get() or _of_process()
+
+
+@cache
+def _of_process() -> generators.Generator:
     from chainrule.random.generator import (
         Generator,  # numpy.random loads when first used, not before
     )

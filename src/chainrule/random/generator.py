@@ -31,11 +31,13 @@ class Generator(np.random.Generator):
     True
     """
 
+    is_seeded: bool
     _seed: int
 
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__(np.random.default_rng().bit_generator)
         self._device = as_device(device)
+        self._of_ranks: list[Generator] = []
         self.seed()
 
     @property
@@ -54,12 +56,14 @@ class Generator(np.random.Generator):
         bits = self.bit_generator
         bits.state = type(bits)(seed).state
         self._seed = seed
+        self.is_seeded = True
         return self
 
     def seed(self) -> int:
         """Start an unpredictable sequence; return its seed."""
         entropy: Any = np.random.SeedSequence().entropy
         self.manual_seed(entropy % 2**63)
+        self.is_seeded = False
         return self._seed
 
     def initial_seed(self) -> int:
@@ -78,6 +82,20 @@ class Generator(np.random.Generator):
             )
         self.bit_generator.state = {k: v for k, v in state.items() if k != "seed"}
         self._seed = state["seed"]
+        self.is_seeded = True
+
+    def of_ranks(self, count: int) -> list[Generator]:
+        """Return the generators of the ranks of a program, as processes would have them.
+
+        They are in the state of this one if that was seeded, as if each rank had done it.
+        """
+        self._of_ranks += [Generator(self._device) for _ in range(len(self._of_ranks), count)]
+        for each in self._of_ranks[:count]:
+            if self.is_seeded:
+                each.set_state(self.get_state())
+            else:
+                each.seed()
+        return self._of_ranks[:count]
 
     def __reduce__(self) -> Any:
         return _restored, (self.get_state(), str(self._device))

@@ -25,13 +25,16 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import DEFAULT_DEVICE, ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
+from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.constants import equality
+from chainrule.compiler.ir.program import every_op
 from chainrule.compiler.tracing.array_reads import never_changes, reads_elements
 from chainrule.compiler.tracing.found import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
 from chainrule.compiler.tracing.varying_numbers import Check, Input, VaryingNumber
 from chainrule.errors import CompileError
+from chainrule.random.draw import default_generator
 
 MISS: Any = object()
 """Returned by the function of a signature for calls of other signatures."""
@@ -78,6 +81,7 @@ class Guards:
             "MODES": MODES,
             "DEFAULT_DEVICE": DEFAULT_DEVICE,
             "default_dtype": default_dtype,
+            "default_generator": default_generator,
             "default_dtypes": default_dtypes,
             "Tensor": Tensor,
             "ndarray": ndarray,
@@ -134,6 +138,9 @@ class Guards:
             held = self.hold(modes.in_force())
             self.require(f"(modes := MODES.get()) and modes.in_force() == {held}")
             self.require(f"default_dtype() is {self.hold(default_dtype())}")
+        draws = [op for op in every_op(self.trace.ops) if op.function == DRAW]
+        if any(op.args[0] is default_generator() for op in draws):  # ranks have their own
+            self.require(f"default_generator() is {self.hold(default_generator())}")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.require(f"len(args) == {len(args)}")

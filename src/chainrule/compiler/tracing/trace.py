@@ -278,11 +278,7 @@ class Trace(Interceptor):
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Return the capture of a tensor from outside the trace, with a new proxy."""
-        if array.__class__ is not ndarray:
-            raise CompileError(
-                f"compile: expected tensors on the CPU, got one on {device_of(array)}: call the "
-                "function itself, which runs on any device, or move its tensors with .cpu()"
-            )
+        check_on_cpu(array)
         value = Value(array.shape, array.dtype)
         proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
@@ -347,6 +343,7 @@ class Trace(Interceptor):
         known = self._known.get(id(array))
         if known is not None:
             return known[1]
+        check_on_cpu(array)
         array = np.asarray(array)
         value = Value(array.shape, array.dtype)
         self._known[id(array)] = array, value
@@ -411,6 +408,15 @@ class Trace(Interceptor):
             parts = (tree.start, tree.stop, tree.step)
             return slice(*[plain(known(part)) for part in parts])
         return plain(known(tree))
+
+
+def check_on_cpu(array: Any) -> None:
+    """Raise for an array of a device, or of another library."""
+    if not isinstance(array, ndarray | np.generic) and hasattr(array, "device"):
+        raise CompileError(
+            f"compile: expected tensors on the CPU, got one on {device_of(array)}: call the "
+            "function itself, which runs on any device, or move its tensors with .cpu()"
+        )
 
 
 def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:

@@ -22,7 +22,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import asked_for_value
 from chainrule.autograd.remarks import STRICT, Told
 from chainrule.autograd.reverse import BackwardPass
-from chainrule.backend import CPU, is_known, whole
+from chainrule.backend import CPU, is_known, namespace, numpy_xp, whole
 from chainrule.errors import AutogradError, InPlaceError
 
 Array = Any  # of NumPy, of another library, a compiler's symbol, or batched by an outer vmap
@@ -41,6 +41,14 @@ def _all(data: Array) -> Array:
     return data
 
 
+def _is_copy(found: Array, data: Array) -> bool:
+    """Return whether two arrays are known to have memory of their own."""
+    if isinstance(found, np.ndarray):
+        return not np.may_share_memory(found, data)
+    xp = namespace(found)
+    return getattr(xp, "waits", False) and not xp.may_share_memory(found, data)
+
+
 class Owner(NamedTuple):
     """The transform and function of a run, without the function: the graph must not keep it."""
 
@@ -53,10 +61,10 @@ class Level:
     """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
     `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
-    vmap has batched.
+    vmap has batched. `xp` makes arrays of numbers: NumPy, or CuPy where arguments are on a GPU.
     """
 
-    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict")
+    __slots__ = ("count", "depth", "finished", "outer", "owner", "strict", "xp")
 
     def __init__(self, count: int, outer: Take, owner: Owner) -> None:
         self.count = count
@@ -64,6 +72,7 @@ class Level:
         self.strict = owner.strict or STRICT.get()  # also for backward passes that run later
         self.depth = next_depth()
         self.outer = outer
+        self.xp = numpy_xp
         self.finished = False  # the function has returned; backward passes may still run
 
 
@@ -222,7 +231,7 @@ class BatchedArray(ArrayProxy):
     def make_view(self, take: Take) -> BatchedArray:
         """Return ``take(data)`` as a view of this memory, or as a copy if `take` copies."""
         found = BatchedArray(self.level, take(self.data))
-        if isinstance(found.data, np.ndarray) and not np.may_share_memory(found.data, self.data):
+        if _is_copy(found.data, self.data):
             return found
         base = found.base = self if self.base is None else self.base
         found.outside = base.outside
@@ -297,10 +306,11 @@ def copy_batch_major(data: Array, front: int = 1) -> Array:
     """
     if isinstance(data, BatchedArray):
         return BatchedArray(data.level, copy_batch_major(data.data, front + 1))
-    if not isinstance(data, np.ndarray):
-        return BatchedArray.namespace.inner_xp(data).array(data)
+    xp: Any = numpy_xp if isinstance(data, np.ndarray) else namespace(data)
+    if not (xp is numpy_xp or getattr(xp, "waits", False)):  # a symbol
+        return xp.array(data)
     rest = sorted(range(front, data.ndim), key=lambda i: -abs(data.strides[i]))
     order = [*range(front), *rest]
-    made = np.empty([data.shape[i] for i in order], data.dtype)
+    made = xp.empty(tuple([data.shape[i] for i in order]), dtype=data.dtype)
     made[...] = data.transpose(order)
-    return made.transpose(np.argsort(order))
+    return made.transpose(np.argsort(order).tolist())

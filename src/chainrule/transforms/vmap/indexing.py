@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import is_basic_index, is_known
+from chainrule.backend import CPU, is_basic_index, is_known, move
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
     align_ranks,
@@ -107,7 +107,7 @@ def _integer_axes(level: Level, key: Any, shape: Shape) -> _IndexedAxes | None:
         mask = data_of(level, found)
         if mask.shape[0] != 1 or mask.ndim == 1 or not is_known(mask):
             return None
-        parts += np.nonzero(np.asarray(mask[0]))
+        parts += np.nonzero(move(mask[0], CPU))
     return _IndexedAxes(tuple(parts), shape)
 
 
@@ -148,7 +148,9 @@ def _index(level: Level, name: str, x: Any, key: Any) -> Any:
     else:
         found = inner_xp(data, *own).index(data, tuple(own))
     found = _move_axes(found, 1, 1 + axes.to, extra)
-    return batched(level, np.ascontiguousarray(found) if isinstance(found, np.ndarray) else found)
+    xp = inner_xp(found)
+    is_symbol = not (isinstance(found, np.ndarray) or getattr(xp, "waits", False))
+    return batched(level, found if is_symbol else xp.ascontiguousarray(found))
 
 
 def _move_axes(data: Array, source: int, to: int, count: int) -> Array:

@@ -18,11 +18,18 @@ from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
+from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError
 from chainrule.interrupts import T, call_then
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner, copy_batch_major
-from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
+from chainrule.transforms.vmap.namespace import (
+    ENTERED,
+    broadcast_batch,
+    data_of,
+    inner_xp,
+    is_batched,
+)
 
 if TYPE_CHECKING:
     from chainrule.autograd.reverse import BackwardPass
@@ -105,6 +112,10 @@ def _batch_array(level: Level, array: Array, dim: int | None) -> BatchedArray:
         return BatchedArray(
             array.level, _batch_array(level, array.data, None if dim is None else dim + 1)
         )
+    if array.__class__ is not ndarray:
+        xp = namespace(whole(array))
+        level.xp = xp if getattr(xp, "waits", False) else level.xp
+    ENTERED.xp = level.xp
     if dim is None:
         return BatchedArray(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
@@ -75,6 +76,11 @@ class BatchedNamespace(NamespaceDefaults):
             return x
         return apply_rule(RULES["asarray"], "asarray", x, **settings)
 
+    def number(self, x: Array, like: BatchedArray) -> Array:
+        inner = like.whole
+        found: Array = namespace(inner).number(x, inner)
+        return found
+
     def add_in_place(self, out: BatchedArray, key: Any, value: BatchedArray) -> bool:
         lengths = out.data.shape[0], value.data.shape[0]
         if out.level is not value.level or lengths[0] < lengths[1] or not is_basic_index(key):
@@ -104,13 +110,26 @@ _STATIC = frozenset(
 """Functions that depend on shapes and dtypes alone."""
 
 
+CREATION = ("zeros", "ones", "empty", "eye", "full", "arange", "linspace")
+
+
+class _Entered(threading.local):
+    xp: Any = numpy_xp
+
+
+ENTERED = _Entered()
+"""The namespace that makes arrays for the run of vmap whose graph a backward pass last entered."""
+
+
 def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
     """Apply the rule of a function at the deepest level among its arguments."""
     level = deepest_level(*args, *settings.values()) if settings else deepest_level(*args)
     if level is None:
         level = getattr(INTERCEPTOR.get(), "level", None)
         if level is None:  # nothing is batched, as by zeros() in a backward pass after vmap
-            return numpy_function(name)(*args, **settings)
+            if name in CREATION:
+                return getattr(ENTERED.xp, name)(*args, **settings)
+            return inner_function(name, *filter(is_any_array, args))(*args, **settings)
     try:
         return found(level, name, *args, **settings)
     except IndexError:
@@ -120,12 +139,16 @@ def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
         raise
 
 
+def _of_one_example(x: Array) -> Array:
+    return x if is_any_array(x) else np.asarray(x)
+
+
 def _set_numpy_item(x: Array, key: Any, value: Any) -> None:
-    np.asarray(x)[key] = value
+    _of_one_example(x)[key] = value
 
 
 _METHODS: dict[str, Rule] = {
-    "get_item": lambda x, key: np.asarray(x)[key],
+    "get_item": lambda x, key: _of_one_example(x)[key],
     "set_item": _set_numpy_item,
 }
 
@@ -199,7 +222,7 @@ def data_of(level: Level, x: Any) -> Array:
     if not (kind is np.ndarray or is_array(x)):
         if kind in (list, tuple) and deepest_level(x) is not None:
             return data_of(level, BATCHED_XP.stack([*map(BATCHED_XP.asarray, x)]))
-        x = x.as_array() if isinstance(x, NumberProxy) else np.asarray(x)
+        x = x.as_array() if isinstance(x, NumberProxy) else level.xp.asarray(x)
     return x[None]
 
 

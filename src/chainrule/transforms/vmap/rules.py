@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
-from chainrule.backend import KERNELS, ndarray, numpy_xp
+from chainrule.backend import KERNELS, ndarray
 from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
+    CREATION,
     align_ranks,
     batched,
     broadcast_batch,
@@ -377,9 +378,9 @@ def _like(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     return batched(level, inner_function(name, data)(data, *rest, **settings))
 
 
-@rule("zeros", "ones", "empty", "eye", "full", "arange", "linspace")
+@rule(*CREATION)
 def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    return batched(level, level.outer(getattr(numpy_xp, name)(*args, **settings))[None])
+    return batched(level, level.outer(getattr(level.xp, name)(*args, **settings))[None])
 
 
 @rule("asarray", "array", "ascontiguousarray")
@@ -387,7 +388,7 @@ def _as_batched(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = 
     if isinstance(x, NumberProxy):
         x = x.as_array(dtype)
     elif isinstance(x, int):
-        x = np.asarray(x, dtype)  # raises if it is out of range
+        x = level.xp.asarray(x, dtype)  # NumPy raises if it is out of range
     data = data_of(level, x)
     if dtype is not None and np.dtype(dtype) != data.dtype:
         return batched(level, inner_xp(data).astype(data, np.dtype(dtype)))
