@@ -8,6 +8,7 @@ each multiplication, too, as they aren't copied into panels first.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -94,3 +95,32 @@ def for_parts(
     else:
         for i, blocks in enumerate(parts):
             run(i, blocks)
+
+
+def matmul(x: Array, y: Array) -> Array:
+    """Return the matrix products of two stacks of the same shape, in several threads if that pays.
+
+    Each is computed in one thread, by the same call of the BLAS.
+    """
+    lead, (rows, inner), columns = x.shape[:-2], x.shape[-2:], y.shape[-1]
+    multiplies = rows * inner * columns
+    axis = next((i for i, n in enumerate(lead) if n > 1), None)
+    if (
+        axis is None
+        or multiplies > _SERIAL_MULTIPLIES
+        or multiplies * math.prod(lead) < _PARALLEL_MIN_MULTIPLIES
+        or x.dtype != y.dtype
+        or x.dtype.char not in "fdFD"
+        or y.shape[:-1] != (*lead, inner)
+    ):
+        return np.matmul(x, y)
+    out = np.empty((*lead, rows, columns), x.dtype)
+    count = min(threads.get_num_threads(), lead[axis])
+
+    def part(i: int) -> None:
+        start, stop = i * lead[axis] // count, (i + 1) * lead[axis] // count
+        block = (*(slice(None),) * axis, slice(start, stop))
+        np.matmul(x[block], y[block], out=out[block])
+
+    threads.parallel_for(part, range(count))
+    return out
