@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.kernels import convolution
+from chainrule.kernels import convolution, convolution_windows, product_stacks
+from chainrule.kernels.threads import using_threads
 
 # Shapes of images and kernels, stride, padding, dilation
 SETTINGS: list[tuple[Any, ...]] = [
@@ -45,12 +46,55 @@ def test_windows_and_shifts_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setattr(convolution, "_copies_windows", lambda *_, it=windows: it)
             for scratch in (100, 1 << 18):  # in batches of one or two samples, and all at a time
                 monkeypatch.setattr(convolution, "_SCRATCH_ELEMENTS", scratch)
+                monkeypatch.setattr(convolution_windows, "_BLOCK_ELEMENTS", scratch)
                 found[windows, scratch] = results(settings, dtype)
         expected = found.pop((False, 1 << 18))
         for arrays in found.values():
             for x, y in zip(arrays, expected, strict=True):
                 assert x.dtype == y.dtype
                 np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12, err_msg=str(settings))
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_stacks_of_products_agree_with_single_ones_in_any_number_of_threads(
+    windows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolution, "_copies_windows", lambda *_: windows)
+    for settings in SETTINGS:
+        monkeypatch.setattr(product_stacks, "_PARALLEL_MIN_MULTIPLIES", 1 << 40)
+        monkeypatch.setattr(product_stacks, "_SERIAL_MULTIPLIES", 0)
+        expected = results(settings, "float64")
+        monkeypatch.setattr(product_stacks, "_PARALLEL_MIN_MULTIPLIES", 1)
+        for serial, least in ((0, 1), (500, 1), (500, 20), (1 << 19, 1)):  # none, short, few, long
+            monkeypatch.setattr(product_stacks, "_SERIAL_MULTIPLIES", serial)
+            monkeypatch.setattr(product_stacks, "_MIN_STEP", least)
+            monkeypatch.setattr(product_stacks, "_MIN_TERMS", least)
+            with using_threads(1):
+                alone = results(settings, "float64")
+            with using_threads(3):
+                together = results(settings, "float64")
+            for x, y, z in zip(alone, together, expected, strict=True):
+                assert np.array_equal(x, y)
+                np.testing.assert_allclose(x, z, rtol=1e-10, atol=1e-12, err_msg=str(settings))
+
+
+def test_parts_and_steps_cover_all() -> None:
+    for samples, most, multiplies in ((1, 1, 1), (7, 3, 1), (7, 3, 1 << 22), (99, 2, 1 << 22)):
+        parts = product_stacks.parts_of(samples, most, multiplies)
+        blocks = [block for part in parts for block in part]
+        assert all(len(range(samples)[block]) <= most for block in blocks)
+        assert [i for block in blocks for i in range(samples)[block]] == list(range(samples))
+        assert (len(parts) > 1) == (samples > 1 and multiplies > 1)
+    x = np.zeros(1)
+    for length, multiplies in ((1, 1), (64, 4608), (1000, 2304), (169, 20000), (7, 70000)):
+        stack = product_stacks.Stack(x, length, multiplies, alone=False)
+        covered = [i for piece, _ in stack.pieces() for i in range(length)[piece]]
+        assert covered == list(range(length))
+        assert all(len(range(length)[piece]) % step == 0 for piece, step in stack.pieces())
+        assert 0 < stack.step * multiplies < 1 << 19
+    # Products that are large with few columns, and those of one part, are left to OpenBLAS.
+    assert product_stacks.Stack(x, 1000, 36864, alone=False).step == 0
+    assert product_stacks.Stack(x, 1000, 2304, alone=True).step == 0
 
 
 def test_small_images_of_many_channels_are_copied_as_windows(

@@ -35,7 +35,15 @@ def _matmul(x: Array, y: Array) -> Array:
     if 0 < y.ndim <= 2 < x.ndim and x.flags.c_contiguous and x.size:
         # One product for the whole stack, instead of one for each matrix of it.
         return x.reshape(-1, x.shape[-1]).dot(y).reshape(x.shape[:-1] + y.shape[1:])
+    if x.size >= _STACK_MIN_ELEMENTS and x.ndim == y.ndim:
+        from chainrule.kernels import product_stacks  # keeps import chainrule fast
+
+        return product_stacks.matmul(x, y)
     return np.matmul(x, y)
+
+
+_STACK_MIN_ELEMENTS = 1 << 14
+"""Number of elements of a stack of matrices from which several threads may pay."""
 
 
 def _reshape(x: Array, shape: tuple[int, ...], copy: bool | None = None) -> Array:

@@ -14,14 +14,13 @@ output; 3 to 32 channels at 32×32 take 0.8, 0.56 and 2.
 
 In small images, or with wide kernels, the margin is a large part of the products, and with strides
 phases pad the kernel. Then windows are copied from images whose last axis is that of the channels,
-in runs of a row of the kernel (`_Windows`). With 3×3 kernels, 16 to 32 channels at 8×8 take 0.6 of
+in runs of a row of the kernel (`Windows`). With 3×3 kernels, 16 to 32 channels at 8×8 take 0.6 of
 the time, 3 to 32 at 32×32 1.8 times as long. `_copies_windows` compares the two.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from chainrule.interrupts import errstate
@@ -31,8 +30,10 @@ from chainrule.kernels.convolution_by_taps import (
     spread_by_taps,
     weight_by_taps,
 )
-from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop
+from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop, view
+from chainrule.kernels.convolution_windows import Windows, correlate_windows, sum_windows
 from chainrule.kernels.grouped_convolution import MAX_PAIRS, Bands, correlate, correlate_weight
+from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -72,8 +73,8 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
     if groups == 1 and 0 not in (x.size, w.size, *size):
         out = xp.empty((len(x), len(w), *size), x.dtype)
-        windows = _Windows(xp, x, pad_before, w.shape[2:], size, stride, dilation)
-        _correlate_windows(xp, windows, w, out)
+        windows = Windows(xp, x, len(w), pad_before, w.shape[2:], size, stride, dilation)
+        correlate_windows(windows, w, out)
         return out
     if bands is None:
         found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
@@ -123,8 +124,10 @@ def _convolve_weight(xp: Any, x: Array, y: Array, size: Sizes, window: Window) -
     if max(stride) == 1:
         return _correlate_weight(xp, x, y, pad_before, size, dilation, groups)
     if groups == 1 and 0 not in (x.size, y.size, *size):
-        windows = _Windows(xp, x, pad_before, size, y.shape[2:], stride, dilation)
-        return _sum_windows(xp, windows, y, size)
+        windows = Windows(
+            xp, x, y.shape[1], pad_before, size, y.shape[2:], stride, dilation, sums=True
+        )
+        return sum_windows(windows, y)
     phases = Phases(size, stride, dilation, y.shape[2:])
     images = phases.split(xp, pad_or_crop(xp, x, pad_before, phases.padded))
     w = _correlate_weight(xp, images, y, None, phases.kernel, None, groups)
@@ -217,10 +220,14 @@ class _Layout:
         self.split = costs.index(min(costs))
         plane = math.prod(self.padded)
         fitting = _SCRATCH_ELEMENTS // (min(costs) * groups * plane)
-        batches = -(-samples // max(fitting, -(-_MIN_COLUMNS // plane)))
-        self.samples = -(-samples // batches)  # batches of the same size
-        self.plane, self.columns = plane, self.samples * plane
         self.inner, self.outer = kernel[self.split :], kernel[: self.split]
+        self.height = math.prod(self.outer) * self.outputs
+        self.depth = math.prod(self.inner) * self.inputs
+        multiplies = groups * self.height * self.depth
+        most = max(fitting, -(-_MIN_COLUMNS // plane))
+        self.parts = parts_of(samples, most, samples * plane * multiplies)
+        self.samples = self.parts[0][0].stop
+        self.plane, self.columns = plane, self.samples * plane
 
     def images(self) -> tuple[Array, Array, Array]:
         """Return zeroed rows as images, their shifted views, and a buffer for copies of these."""
@@ -232,9 +239,7 @@ class _Layout:
         images = rows[:, : self.columns].reshape(shape).swapaxes(0, 1)
         item = rows.itemsize
         strides = (rows.strides[0], *[o * item for o in offsets], item)
-        shifted = self.xp.lib.stride_tricks.as_strided(
-            rows, (channels, *self.inner, self.columns), strides
-        )
+        shifted = view(self.xp, rows, 0, (channels, *self.inner, self.columns), strides)
         return images, shifted, self.xp.empty(shifted.shape, self.dtype)
 
     def outer_offsets(self) -> list[int]:
@@ -244,13 +249,33 @@ class _Layout:
             found = [start + i * offset for start in found for i in range(k)]
         return found
 
+    def stack(self, x: Array, *, sums: bool = False) -> Stack:
+        """Return how the columns of the products of images are divided."""
+        alone, multiplies = len(self.parts) == 1, self.height * self.depth
+        return Stack(x, self.columns, multiplies, alone=alone, sums=sums)
+
+    def shifted_outputs(self, rows: Array) -> list[Array]:
+        """Return views of rows (groups, outer, o, columns) as outputs at the outer offsets."""
+        item = rows.itemsize
+        strides = (
+            item * self.plane,
+            rows.strides[0],
+            rows.strides[2],
+            *[item * s for s in self.steps],
+        )
+        shape = (self.samples, self.groups, self.outputs, *self.size)
+        return [
+            view(self.xp, rows, i * self.outputs * self.columns + offset, shape, strides)
+            for i, offset in enumerate(self.outer_offsets())
+        ]
+
     def kernel_matrix(self, w: Array) -> Array:
         """Return kernels (o, c, …) as (groups, outer × o, c × inner)."""
         g, o, c, rank = self.groups, self.outputs, self.inputs, len(self.kernel)
         s = self.split
         order = (0, *range(3, 3 + s), 1, 2, *range(3 + s, 3 + rank))
         matrix = w.reshape(g, o, c, *self.kernel).transpose(order)
-        return matrix.reshape(g, math.prod(self.outer) * o, c * math.prod(self.inner))
+        return matrix.reshape(g, self.height, self.depth)
 
     def kernels(self, matrix: Array) -> Array:
         """Return kernels (o, c, …) from their matrix: the inverse of `kernel_matrix`."""
@@ -259,56 +284,6 @@ class _Layout:
         order = (0, s + 1, s + 2, *range(1, s + 1), *range(s + 3, rank + 3))
         w = matrix.reshape(g, *self.outer, o, c, *self.inner).transpose(order)
         return w.reshape(g * o, c, *self.kernel)
-
-
-class _Windows:
-    """Windows of padded images as the rows of a matrix, for a batch of samples at a time."""
-
-    def __init__(
-        self,
-        xp: Any,
-        x: Array,
-        pad_before: Sizes | None,
-        kernel: Sizes,
-        size: Sizes,
-        stride: Sizes | None,
-        dilation: Sizes | None,
-    ) -> None:
-        (n, channels, *_), self.size = x.shape, size
-        ones = (1,) * len(size)
-        stride, dilation = stride or ones, dilation or ones
-        shape = tuple(
-            [
-                (m - 1) * s + d * (k - 1) + 1
-                for m, k, s, d in zip(size, kernel, stride, dilation, strict=True)
-            ]
-        )
-        self.plane, self.row = math.prod(self.size), channels * math.prod(kernel)
-        batches = -(-n // max(_SCRATCH_ELEMENTS // (self.row * self.plane), 1))
-        self.samples = -(-n // batches)
-        before = pad_before or (0,) * len(self.size)
-        (_, *target), source = overlap(x.shape[2:], before, shape)
-        self.images = xp.moveaxis(x[source], 1, -1)
-        padded = xp.zeros((self.samples, *shape, channels), x.dtype)
-        self.interior = padded[(slice(None), *target)]
-        first, *steps, last = padded.strides
-        moved = [step * s for step, s in zip(steps, stride, strict=True)]
-        dilated = [step * d for step, d in zip(steps, dilation, strict=True)]
-        shape = (self.samples, *self.size, *kernel, channels)
-        strides = (first, *moved, *dilated, last)
-        self.windows = xp.lib.stride_tricks.as_strided(padded, shape, strides)
-        self.rows = xp.empty((self.samples * self.plane, self.row), x.dtype)
-        self.copied = self.rows.reshape(shape)
-
-    def batches(self) -> Iterator[tuple[slice, Array]]:
-        """Yield the samples of each batch, and the matrix of their windows."""
-        for start in range(0, len(self.images), self.samples):
-            batch = slice(start, start + self.samples)
-            images = self.images[batch]
-            count = len(images)
-            self.interior[:count] = images
-            self.copied[:count] = self.windows[:count]
-            yield batch, self.rows[: count * self.plane]
 
 
 def _copies_windows(x: Array, layout: _Layout, dilation: Sizes | None) -> bool:
@@ -325,26 +300,6 @@ def _copies_windows(x: Array, layout: _Layout, dilation: Sizes | None) -> bool:
         inputs * taps * (_MULTIPLY * outputs + _WINDOW_COPY) + _RUN * runs
     ) + _TRANSPOSE * float(x.size)
     return by_windows < by_shifts
-
-
-def _correlate_windows(xp: Any, windows: _Windows, w: Array, out: Array) -> None:
-    """Fill in the output: the kernels times the windows."""
-    outputs = len(w)
-    matrix = xp.moveaxis(w, 1, -1).reshape(outputs, -1)
-    columns = out.reshape(len(out), outputs, -1)
-    for batch, rows in windows.batches():
-        products = xp.matmul(matrix, rows.T).reshape(outputs, -1, windows.plane)
-        columns[batch] = products.swapaxes(0, 1)
-
-
-def _sum_windows(xp: Any, windows: _Windows, y: Array, kernel: Sizes) -> Array:
-    """Return the gradient of the kernels: the sum of the windows times the output's elements."""
-    outputs = y.shape[1]
-    columns = y.reshape(len(y), outputs, -1).swapaxes(0, 1)
-    total = xp.zeros((outputs, windows.row), windows.rows.dtype)
-    for batch, rows in windows.batches():
-        total += xp.matmul(columns[:, batch].reshape(outputs, -1), rows)
-    return xp.moveaxis(total.reshape(outputs, *kernel, -1), -1, 1).copy()
 
 
 def _correlate(
@@ -370,31 +325,48 @@ def _correlate(
         xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation
     )
     if _copies_windows(x, layout, dilation):
-        windows = _Windows(xp, x, pad_before, layout.kernel, size, None, dilation)
-        _correlate_windows(xp, windows, w, out)
+        windows = Windows(xp, x, len(w), pad_before, layout.kernel, size, None, dilation)
+        correlate_windows(windows, w, out)
         return out
     target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
-    x = x[source]
-    images, shifted, copied = layout.images()
-    interior, matrix = images[target], layout.kernel_matrix(w)
-    columns = copied.reshape(groups, -1, layout.columns)
-    first, *others = layout.outer_offsets()
-    products = xp.empty((groups, matrix.shape[1], layout.columns), dtype)
-    rows = products.reshape(groups, -1, layout.outputs, layout.columns)
-    total = rows[:, first]
-    shape = (groups, layout.outputs, layout.samples, *layout.padded)
-    result = xp.moveaxis(total.reshape(shape), 2, 0)[(..., *[slice(0, m) for m in size])]
+    x, matrix = x[source], layout.kernel_matrix(w)
     grouped = out.reshape(n, groups, layout.outputs, *size)
-    for start in range(0, n, layout.samples):
-        batch, count = slice(start, start + layout.samples), min(layout.samples, n - start)
-        interior[:count] = x[batch]
-        copied[...] = shifted
-        xp.matmul(matrix, columns, out=products)
-        for i, offset in enumerate(others, 1):
-            head = total[..., : layout.columns - offset]
-            xp.add(head, rows[:, i, :, offset:], out=head)
-        grouped[batch] = result[:count]
+    first, *others = layout.outer_offsets()
+    stack = layout.stack(x)
+    trimmed = (..., *[slice(0, m) for m in size])
+
+    def run(_: int, batches: list[slice]) -> None:
+        images, shifted, copied = layout.images()
+        interior, columns = images[target], copied.reshape(groups, -1, layout.columns)
+        products = xp.empty((groups, layout.height, layout.columns), dtype)
+        rows = products.reshape(groups, -1, layout.outputs, layout.columns)
+        total = rows[:, first]
+        shape = (groups, layout.outputs, layout.samples, *layout.padded)
+        result = total.reshape(shape).transpose(2, 0, 1, *range(3, len(shape)))[trimmed]
+        for batch in batches:
+            count = len(x[batch])
+            interior[:count] = x[batch]
+            copied[...] = shifted
+            if not stack.step:
+                xp.matmul(matrix, columns, out=products)
+            for piece, length in stack.pieces():
+                xp.matmul(
+                    matrix[:, None],
+                    _divided(columns[..., piece], length),
+                    out=_divided(products[..., piece], length),
+                )
+            for i, offset in enumerate(others, 1):
+                head = total[..., : layout.columns - offset]
+                xp.add(head, rows[:, i, :, offset:], out=head)
+            grouped[batch] = result[:count]
+
+    for_parts(run, layout.parts, parallel=stack.step > 0)
     return out
+
+
+def _divided(rows: Array, length: int) -> Array:
+    """Return a view of (groups, rows, columns) as (groups, steps, rows, columns of a step)."""
+    return rows.reshape(*rows.shape[:2], -1, length).swapaxes(1, 2)
 
 
 def _correlate_input(
@@ -450,36 +422,30 @@ def _correlate_weight(
             return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
     if _copies_windows(x, layout, dilation):
-        windows = _Windows(xp, x, pad_before, kernel, size, None, dilation)
-        return _sum_windows(xp, windows, y, kernel)
+        windows = Windows(xp, x, o, pad_before, kernel, size, None, dilation, sums=True)
+        return sum_windows(windows, y)
     target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
-    x = x[source]
-    images, shifted, copied = layout.images()
-    interior = images[target]
-    columns = copied.reshape(groups, -1, layout.columns).swapaxes(1, 2)
-    rows = xp.zeros((groups, math.prod(layout.outer), layout.outputs, layout.columns), dtype)
-    item = rows.itemsize
-    strides = (
-        item * layout.plane,
-        rows.strides[0],
-        rows.strides[2],
-        *[item * s for s in layout.steps],
-    )
-    outputs = [
-        xp.lib.stride_tricks.as_strided(
-            rows[:, i, :, offset:], (layout.samples, groups, layout.outputs, *size), strides
-        )
-        for i, offset in enumerate(layout.outer_offsets())
-    ]
-    y = y.reshape(n, groups, layout.outputs, *size)
-    matrix = rows.reshape(groups, -1, layout.columns)
-    total = xp.zeros((groups, matrix.shape[1], columns.shape[2]), dtype)
-    for start in range(0, n, layout.samples):
-        batch, count = slice(start, start + layout.samples), min(layout.samples, n - start)
-        interior[:count] = x[batch]
-        copied[...] = shifted
-        for output in outputs:
-            output[:count] = y[batch]
-            output[count:] = 0
-        xp.add(total, xp.matmul(matrix, columns), out=total)
-    return layout.kernels(total)
+    x, y = x[source], y.reshape(n, groups, layout.outputs, *size)
+    stack = layout.stack(x, sums=True)
+    totals = xp.zeros((len(layout.parts), groups, layout.height, layout.depth), dtype)
+
+    def run(i: int, batches: list[slice]) -> None:
+        images, shifted, copied = layout.images()
+        interior, columns = images[target], copied.reshape(groups, -1, layout.columns)
+        rows = xp.zeros((groups, math.prod(layout.outer), layout.outputs, layout.columns), dtype)
+        outputs, matrix = layout.shifted_outputs(rows), rows.reshape(groups, -1, layout.columns)
+        for batch in batches:
+            count = len(x[batch])
+            interior[:count] = x[batch]
+            copied[...] = shifted
+            for output in outputs:
+                output[:count] = y[batch]
+                output[count:] = 0
+            if not stack.step:
+                totals[i] += xp.matmul(matrix, columns.swapaxes(1, 2))
+            for piece, length in stack.pieces():
+                windows = _divided(columns[..., piece], length).swapaxes(2, 3)
+                totals[i] += xp.matmul(_divided(matrix[..., piece], length), windows).sum(1)
+
+    for_parts(run, layout.parts, parallel=stack.step > 0)
+    return layout.kernels(totals.sum(0))

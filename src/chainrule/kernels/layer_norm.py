@@ -13,13 +13,15 @@ from typing import Any
 
 from chainrule.interrupts import errstate
 from chainrule.kernels import threads
-from chainrule.kernels.parallel import PARALLEL_MIN_ELEMENTS
 
 Array = Any
 Axes = tuple[int, ...]
 
 _BLOCK_ELEMENTS = 1 << 18
 """Number of elements of a block: smaller ones cost more calls than cache misses."""
+
+PARALLEL_MIN_ELEMENTS = 1 << 17
+"""Number of elements from which a second thread pays: two blocks of half of them."""
 
 _LONG = 512
 """Number of elements from which an inner loop for each row costs less than repeating a column."""
@@ -44,7 +46,8 @@ class _Rows:
         self.length = trailing[-1] if self.by_channel else self.row
         self.lines = self.row // self.length  # of a row
         self.pattern = weight.size // self.lines if self.by_channel else 1  # rows of a pattern
-        step = max(_BLOCK_ELEMENTS // (self.row * self.pattern), 1) * self.pattern
+        size = min(_BLOCK_ELEMENTS, max(x.size // 2, PARALLEL_MIN_ELEMENTS // 2))
+        step = max(size // (self.row * self.pattern), 1) * self.pattern
         if not self.by_channel:  # long rows of whole lines: see `total`
             self.folded = max(_LONG_ROW // self.row, 1)
             step = max(step // self.folded, 1) * self.folded

@@ -53,11 +53,20 @@ def parallelized(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
 
 
 def parallel_fill(
-    fill: Fill, xp: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
+    fill: Fill,
+    xp: Any,
+    arrays: tuple[Array, ...],
+    settings: dict[str, Any],
+    *,
+    by_rows: bool,
+    smallest: int = PARALLEL_MIN_ELEMENTS,
 ) -> None:
-    """Fill the first array, in parallel parts if that is possible and pays."""
+    """Fill the first array, in parallel parts if that is possible and pays.
+
+    It pays from `smallest` elements on.
+    """
     size = max([array.size for array in arrays])
-    if size < PARALLEL_MIN_ELEMENTS or not _can_split(arrays, settings, by_rows):
+    if size < smallest or not _can_split(arrays, settings, by_rows):
         return fill(xp, *arrays, **settings)
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])

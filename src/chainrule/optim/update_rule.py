@@ -14,6 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
 from chainrule.backend import CPU, is_known, move, namespace, numpy_xp
 from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.kernels.parallel import parallel_fill
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
 
 Array = Any
@@ -130,6 +131,8 @@ class UpdateRule(Optimizer, ABC):
     ) -> None:
         """Update a real parameter; parameters of the same shape share scratch memory."""
         xp = numpy_xp if p.__class__ is np.ndarray else namespace(p)
+        if xp is numpy_xp and p.size >= _PARALLEL_MIN_ELEMENTS and self._ELEMENTWISE:
+            return self._apply_in_parts(p, g, state, numbers)
         if xp is numpy_xp and not state:
             scratch = None
         elif xp.known:
@@ -141,6 +144,19 @@ class UpdateRule(Optimizer, ABC):
             scratch = xp.empty_like(p)
             numbers = [in_dtype_of(number, p) for number in numbers]
         self._apply(xp, p, g, state, numbers, scratch)
+        return None
+
+    def _apply_in_parts(self, p: Array, g: Array, state: State, numbers: Sequence[Any]) -> None:
+        """Update a large parameter of NumPy's, in several threads where that is possible."""
+        names = [name for name, array in state.items() if array.ndim]
+
+        def fill(xp: Any, p: Array, g: Array, *arrays: Array) -> None:
+            part = {**state, **dict(zip(names, arrays, strict=True))}
+            self._apply(xp, p, g, part, numbers, xp.empty_like(p))
+
+        arrays = (p, g, *[state[name] for name in names])
+        smallest = _PARALLEL_MIN_ELEMENTS if names else 1 << 19  # a pass or two, or many
+        parallel_fill(fill, numpy_xp, arrays, {}, by_rows=False, smallest=smallest)
 
     def _arrays(
         self, param: Tensor, names: Sequence[str], g: Array, options: Group
@@ -182,6 +198,9 @@ def options_in(arguments: Mapping[str, Any]) -> Group:
         if name not in ("self", "params", "__class__")
     }
 
+
+_PARALLEL_MIN_ELEMENTS = 1 << 17
+"""Number of elements of a parameter from which a second thread pays, if it has a state."""
 
 _TITLES = {"lr": "learning rate", "eps": "epsilon value"}
 
