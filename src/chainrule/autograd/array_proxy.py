@@ -169,7 +169,11 @@ _PROTOCOL = (Tensor, ArrayProxy)
 
 def _operator(name: str) -> Callable[[ArrayProxy, Any], Any]:
     def method(self: ArrayProxy, other: Any) -> Any:
-        if isinstance(other, _PROTOCOL) and other.__array_priority__ > self.__array_priority__:
+        if (
+            other.__class__ is not self.__class__
+            and isinstance(other, _PROTOCOL)
+            and other.__array_priority__ > self.__array_priority__
+        ):
             return NotImplemented
         return getattr(self.namespace, name)(self, other)
 

@@ -25,9 +25,14 @@ class Interceptor(Protocol):
     """Base class of what reads and writes of tensors' slots are redirected to: a trace, a vmap."""
 
     own: Any = None
-    """Class of the arrays whose tensors are its own: these it is not asked about, which is most of
-    the cost of a trace, except where the array itself is set. The class's namespace records the
-    application of a primitive to them."""
+    """Class of the arrays whose tensors are its own: it is not asked about their slots, which is
+    most of the cost of a trace, except where an array is set to anything else."""
+
+    own_level: Any = None
+    """If not None, the `level` of such arrays. Then it is asked about nodes that are set, too."""
+
+    records: bool = False
+    """Whether the class's namespace records the application of a primitive to its arrays."""
 
     def proxy(self, tensor: Tensor) -> Tensor:
         """Return the tensor whose slots are read instead of those of `tensor`."""
@@ -65,7 +70,7 @@ class _InterceptedSlot:
     """
 
     def __init__(self, name: str) -> None:
-        self.name, self.is_array = name, name == "_array"
+        self.name, self.is_array, self.is_node = name, name == "_array", name == "_node"
         self.slot = SLOTS[name]
         self.read, self.write = self.slot.__get__, self.slot.__set__
 
@@ -74,9 +79,12 @@ class _InterceptedSlot:
             return self
         interceptor = _current()
         if interceptor is not None:
-            own = interceptor.own
+            own, level = interceptor.own, interceptor.own_level
             try:
-                redirected = own is None or _read_array(tensor).__class__ is not own
+                array = _read_array(tensor)
+                redirected = array.__class__ is not own or (
+                    level is not None and array.level is not level
+                )
             except AttributeError:  # under construction
                 redirected = False
             if redirected:
@@ -86,13 +94,18 @@ class _InterceptedSlot:
     def __set__(self, tensor: Any, value: Any) -> None:
         interceptor = _current()
         if interceptor is not None:
-            own = interceptor.own
+            own, level = interceptor.own, interceptor.own_level
             try:
-                redirected = (
-                    own is None or self.is_array or _read_array(tensor).__class__ is not own
+                array = _read_array(tensor)
+                redirected = array.__class__ is not own or (
+                    level is not None and array.level is not level
                 )
             except AttributeError:  # under construction
                 redirected = False
+            if self.is_array and not redirected:
+                redirected = level is None or value.__class__ is not own or value.level is not level
+            elif self.is_node and level is not None and value is not None:
+                redirected = True
             if redirected:
                 tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
         self.write(tensor, value)
@@ -109,8 +122,12 @@ class _InterceptedArray(_InterceptedSlot):
         if tensor is None:
             return self
         interceptor, array = _current(), _read_array(tensor)
-        if interceptor is None or array.__class__ is interceptor.own:
+        if interceptor is None:
             return array
+        if array.__class__ is interceptor.own:
+            level = interceptor.own_level
+            if level is None or array.level is level:
+                return array
         return _read_array(interceptor.proxy(tensor))
 
 

@@ -161,7 +161,7 @@ def apply(
     `kernel` is the primitive's forward function of NumPy arrays, if the caller has it.
     """
     interceptor = _interceptor()
-    if interceptor is not None and interceptor.own is not None:
+    if interceptor is not None and interceptor.records:
         found = interceptor.own.namespace.apply(interceptor, primitive, operands, settings)
         if found is not NotImplemented:
             return found

@@ -318,7 +318,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             pair = None
             if _Plain is not Tensor:
                 interceptor = _interceptor()
-                if interceptor is not None and interceptor.own is not None:
+                if interceptor is not None and interceptor.records:
                     found = interceptor.own.namespace.apply(interceptor, primitive, (a, b), None)
                     if found is not NotImplemented:
                         return found

@@ -30,6 +30,7 @@ class InnerTrace(Trace):
     """A trace within another: it shares the constants, and has ops of its own."""
 
     own: Any = None  # a symbol may be of the enclosing trace
+    records = False
 
     def __init__(self, outer: Trace, name: str) -> None:
         super().__init__(name)

@@ -126,6 +126,7 @@ class Trace(Interceptor):
     """One run of a function on symbols."""
 
     own: Any = Symbol
+    records = True
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _RESERVED_NAMES else name

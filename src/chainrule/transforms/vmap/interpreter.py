@@ -43,10 +43,12 @@ _array_of = SLOTS["_array"].__get__
 class VmapInterpreter(Interceptor):
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
+    own: Any = BatchedArray
+
     def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()
         outer = _identity if self.outer is None else self.outer.array
-        self.level = Level(count, outer, owner)
+        self.level = self.own_level = Level(count, outer, owner)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 
@@ -76,7 +78,8 @@ class VmapInterpreter(Interceptor):
         That one has ended, and a graph that was recorded in it is differentiated in this run.
         """
         found: VmapInterpreter = object.__new__(VmapInterpreter)
-        found.outer, found.level, found._begin, found._proxies = outer, self.level, self._begin, {}
+        found.outer, found._begin, found._proxies = outer, self._begin, {}
+        found.level = found.own_level = self.level
         return found
 
     def run(self, function: Callable[[], T]) -> T:

@@ -68,7 +68,10 @@ class BatchedNamespace(NamespaceDefaults):
                 return found
             is_elementwise = isinstance(found, np.ufunc) or self._prefix == "special."
             found = RULES["ufuncs"] if is_elementwise else loop_over_batch
-        call = self.__dict__[name] = functools.partial(apply_rule, found, full_name)
+        call: Any = functools.partial(apply_rule, found, full_name)
+        if found is RULES["ufuncs"]:
+            call = _elementwise(operator.attrgetter(full_name)(numpy_xp), call)
+        self.__dict__[name] = call
         return call
 
     def asarray(self, x: Any, **settings: Any) -> Any:
@@ -97,6 +100,31 @@ class BatchedNamespace(NamespaceDefaults):
     def is_contiguous(self, x: BatchedArray) -> bool | None:
         found: bool | None = inner_xp(x.data).is_contiguous(x.example)
         return found
+
+
+def _elementwise(function: Rule, general: Rule) -> Rule:
+    """Return an elementwise function; `general` is for other arguments than nearly all have."""
+
+    def call(*args: Any, **settings: Any) -> Any:
+        x = args[0]
+        if settings or x.__class__ is not BatchedArray or x.data.__class__ is not np.ndarray:
+            return general(*args, **settings)
+        if len(args) == 1:
+            return batched(x.level, function(x.data))
+        y = args[1]
+        if y.__class__ is BatchedArray:
+            if y.level is not x.level or y.data.__class__ is not np.ndarray:
+                return general(*args)
+            y = y.data
+            if y.ndim != x.data.ndim:
+                return general(*args)
+        elif y.__class__ is not float and y.__class__ is not int:
+            return general(*args)
+        if len(args) > 2:
+            return general(*args)
+        return batched(x.level, function(x.data, y))
+
+    return call
 
 
 BATCHED_XP = BatchedArray.namespace = BatchedNamespace()
