@@ -157,6 +157,70 @@ def test_many_loops_in_one_function_are_a_table(
     assert is_table(compiled) is table
 
 
+@pytest.fixture
+def loops_as_rows(always_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each loop of a table take too long to compile as one kernel."""
+    table = Kernels.table
+
+    def limited(self: Kernels, blocks: Any, *args: Any) -> Any:
+        if not self.repeats:
+            raise BudgetError(1e9)
+        return table(self, blocks, *args)
+
+    monkeypatch.setattr(Kernels, "table", limited)
+
+
+def simulated(x: Any, y: Any, w: Any) -> Any:
+    """Return a loss of loops: in a loop, one with exchanged carries, and one over a stack."""
+    kept, before = [], y
+    for k in range(9):
+        for _ in range(10):
+            x, y = 0.9 * cr.tanh(w @ x + y), cr.sin(x - 0.1 * y * before)
+        x = cr.where(x > 0.2, x * 0.9, x + 0.01 * k)
+        before = w.T @ x
+        kept.append(x[1:] * y[:-1])
+    total, stack = x.sum() * 0, cr.stack(kept)
+    for row in stack.flip(0):
+        total = 0.9 * total + (row * row[0]).sum()
+    return total + (before * stack[4, 0]).sum()
+
+
+@pytest.mark.parametrize("machine", [pytest.param("native", marks=needs_llvm), "interpreted"])
+def test_loops_as_rows_agree_with_eager_mode(
+    machine: str, loops_as_rows: None, request: pytest.FixtureRequest
+) -> None:
+    if machine == "interpreted":
+        request.getfixturevalue("interpreted")
+    rng = np.random.default_rng(0)
+    x, y = (cr.tensor(rng.standard_normal(3)) for _ in range(2))
+    arguments = [x, y, cr.tensor(np.eye(3) + 0.1 * rng.standard_normal((3, 3)))]
+    compiled = cr.compile(cr.value_and_grad(simulated, (0, 1, 2)))
+    agree(compiled, simulated, arguments, 1e-9)
+    assert is_table(compiled)
+    assert "for iteration" not in compiled.source_native
+
+
+@needs_llvm
+@pytest.mark.parametrize(("seconds", "has_rows"), [(0.3, True), (0.6, False)])
+def test_long_loops_on_both_sides_of_the_budget(
+    seconds: float, has_rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", str(seconds))
+
+    def loss(x: Any, w: Any) -> Any:
+        for _ in range(12):  # a long step of few kernels
+            for k in range(30):
+                other = w + x if k % 4 else w
+                x = cr.sin((cr.add, cr.mul, cr.sub)[k * k * k % 7 % 3](x[::-1], other))
+        return x
+
+    arguments = cr.tensor(np.linspace(0.1, 0.5, 4)), cr.tensor(np.linspace(-0.5, 0.7, 4))
+    compiled = cr.compile(loss)
+    np.testing.assert_allclose(compiled(*arguments), loss(*arguments), rtol=1e-12)
+    assert is_table(compiled) is has_rows
+    assert ("for iteration" not in compiled.source_native) is has_rows
+
+
 @needs_llvm
 def test_functions_between_calls_of_numpy_share_kernels(always_tables: None) -> None:
     def loss(x: Any, a: Any) -> Any:

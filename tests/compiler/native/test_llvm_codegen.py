@@ -384,6 +384,34 @@ def test_functions_of_many_loops_are_divided(loops: int) -> None:
     (function,) = ast.parse("\n".join(["def loop(out):", *indented(lines)])).body
     assert isinstance(function, ast.FunctionDef)
     parts = llvm_split.split(function)
-    for part in [function, *parts]:
+    for part in [function, *(part.function for part in parts)]:
         assert sum(isinstance(node, ast.For) for node in ast.walk(part)) <= llvm_split.PART_LOOPS
     assert len(parts) == (0 if loops == llvm_split.PART_LOOPS else loops // llvm_split.PART_LOOPS)
+    assert {part.runs for part in parts} <= {1}
+
+
+@pytest.mark.parametrize(
+    ("head", "runs"),
+    [
+        ("for k in range(u8(5))", 5),
+        ("for k in range(n[0])", math.inf),
+        ("while n[0] > 0", math.inf),
+    ],
+)
+def test_parts_of_loops_know_how_often_they_run(head: str, runs: float) -> None:
+    inner = [f"    for i in range(u8(8)):\n            out[i] += {n}" for n in range(20)]
+    text = "\n".join(["def loop(out, n):", *indented([f"{head}:", *inner])])
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert {part.runs for part in llvm_split.split(function)} == {runs}
+
+
+@pytest.mark.parametrize(("steps", "is_vectorised"), [(1, False), (40, True)])
+def test_loops_of_few_iterations_in_a_call_are_not_vectorised(
+    steps: int, is_vectorised: bool
+) -> None:
+    lines = [f"for k in range(u8({steps})):", "    for i in range(u8(64)):"]
+    lines.append("        out[i] = out[i] * out[i] + f8(k)")
+    text = "\n".join(["def loop(out):", *indented(lines), ""])
+    module = str(jit.optimized_module(text, ("f8",), False, "symbol"))
+    assert ("x double>" in module) is is_vectorised

@@ -86,6 +86,7 @@ class Layout:
     expression = staticmethod(scalar_or_libm)
     is_split = False
     has_products = True  # whether functions can call those of tiles
+    repeats = False  # whether the blocks of a loop stay apart
 
     def __init__(self, program: Program) -> None:
         taken = RESERVED | {f"memory_{code}" for code in CODES.values()}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.compiler.native.llvm_expressions import ExpressionWriter
-from chainrule.compiler.native.llvm_split import split
+from chainrule.compiler.native.llvm_split import Part, split
 from chainrule.compiler.native.llvm_types import (
     TYPES,
     Typed,
@@ -41,8 +41,13 @@ MAX_UNROLLED = 8
 _HINTS = {
     "interleaved": f'"llvm.loop.interleave.count", i32 {INTERLEAVE_COUNT}',
     "kept": '"llvm.loop.unroll.disable"',
+    "scalar": '"llvm.loop.vectorize.enable", i1 false',
     "short": '"llvm.loop.interleave.count", i32 1',
 }
+
+MAX_COLD_ITERATIONS = 256
+"""Number of iterations in a call up to which a loop is neither written out nor vectorised: LLVM
+takes milliseconds for that, and the call is at most some tens of nanoseconds shorter."""
 
 _HEAD = "define internal {returned} @{symbol}({parameters}) noinline nounwind"
 
@@ -60,7 +65,7 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.kept: list[str] = []  # functions that LLVM may not change or remove
         self.local: dict[str, ast.FunctionDef] = {}  # helpers of the source
-        self.parts: dict[str, tuple[ast.FunctionDef, dict[str, Any]]] = {}  # of its functions
+        self.parts: dict[str, tuple[Part, dict[str, Any]]] = {}  # of its functions
 
     def text(self) -> str:
         """Return the text of the module."""
@@ -114,19 +119,19 @@ class Module:
         self, function: ast.FunctionDef, symbol: str, kinds: list[str], scope: dict[str, Any]
     ) -> None:
         """Add a function whose arrays do not overlap, and its parts."""
-        self.parts |= {part.name: (part, scope) for part in split(function)}
-        _Function(self, function, scope, kinds, frozenset()).add(symbol, _HEAD, distinct=True)
+        self.parts |= {part.function.name: (part, scope) for part in split(function)}
+        _Function(self, function, scope, kinds, runs=1).add(symbol, _HEAD, distinct=True)
 
     def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
         """Return the symbol of a helper function for such arguments, and what it returns."""
         symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
             if name in self.parts:
-                part, scope = self.parts[name]
-                _Function(self, part, scope, kinds, frozenset()).add(symbol, _HEAD, distinct=True)
+                (part, runs), scope = self.parts[name]
+                _Function(self, part, scope, kinds, runs=runs).add(symbol, _HEAD, distinct=True)
             elif name in self.local:
                 head = "define internal {returned} @{symbol}({parameters}) nounwind"
-                _Function(self, self.local[name], {}, kinds, frozenset()).add(symbol, head)
+                _Function(self, self.local[name], {}, kinds).add(symbol, head)
             elif name in _library():
                 self.merge(_emitted_helper(name, tuple(kinds), bool(self.kernels)))
             else:
@@ -220,9 +225,11 @@ class _Function(ExpressionWriter):
         tree: ast.FunctionDef,
         scope: dict[str, Any],
         kinds: list[str],
-        flags: frozenset[str],
+        flags: frozenset[str] = frozenset(),
+        runs: float = math.inf,  # in a call of the whole
     ) -> None:
         super().__init__(module, scope, flags)
+        self.runs = runs
         self.statements = tree.body
         arguments = [argument.arg for argument in tree.args.args]
         self.parameters = list(zip(arguments, kinds, strict=True))
@@ -348,13 +355,17 @@ class _Function(ExpressionWriter):
         self._begin(body)
         self.ends.append(after)
         self._assign(node.target.id, Typed(counter, kind))
+        around, self.runs = self.runs, self.runs * (math.inf if count is None else count)
+        is_cold = self.runs <= MAX_COLD_ITERATIONS
         self._block(node.body)
+        self.runs = around
         self.ends.pop()
         self._branch(latch)
         self._begin(latch)
         flags = "nuw nsw" if kind == "u8" else "nsw"
         self.run(f"{following} = add {flags} i64 {counter}, {step.text}")
-        self._back(head, count is not None and count > MAX_UNROLLED)
+        is_kept = is_cold or (count is not None and count > MAX_UNROLLED)
+        self._back(head, is_kept, is_cold)
         self._begin(after)
 
     def _while(self, node: ast.While) -> None:
@@ -364,15 +375,20 @@ class _Function(ExpressionWriter):
         self._choose(self.truth(self.value(node.test)), body, after)
         self._begin(body)
         self.ends.append(after)
+        around, self.runs = self.runs, math.inf
         self._block(node.body)
+        self.runs = around
         self.ends.pop()
         if self.is_open:
             self._back(head)
         self._begin(after)
 
-    def _back(self, head: str, is_kept: bool = False) -> None:
-        """End the last block of a loop, which LLVM shall not write out if it `is_kept`."""
-        hints = [*self.module.hints, *["kept"] * is_kept]
+    def _back(self, head: str, is_kept: bool = False, is_scalar: bool = False) -> None:
+        """End the last block of a loop, which LLVM shall not write out if it `is_kept`.
+
+        Nor shall it be vectorised if it `is_scalar`.
+        """
+        hints = [*self.module.hints, *["kept"] * is_kept, *["scalar"] * is_scalar]
         hint = f", !llvm.loop {' '.join(hints)}" if hints else ""
         self.lines.append(f"  br label %{head}{hint}")
         self.is_open = False

@@ -8,6 +8,7 @@ about them stays the same.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -15,11 +16,26 @@ PART_LOOPS = 16
 """Number of loops of a part. A call costs some nanoseconds, less than the loops of small arrays."""
 
 
-def split(function: ast.FunctionDef) -> list[ast.FunctionDef]:
+class Part(NamedTuple):
+    """A part of a function, and how often a call of the function runs it, infinite if unknown."""
+
+    function: ast.FunctionDef
+    runs: float
+
+
+def split(function: ast.FunctionDef) -> list[Part]:
     """Return the parts of a function, which then calls them."""
-    parts: list[ast.FunctionDef] = []
-    _Splitter(function, parts).divide(function.body, frozenset())
+    parts: list[Part] = []
+    _Splitter(function, parts).divide(function.body, frozenset(), 1)
     return parts
+
+
+def iterations(loop: ast.For | ast.While) -> float:
+    """Return the number of iterations of a loop, infinite if it isn't known."""
+    match loop:
+        case ast.For(iter=ast.Call(args=[ast.Call(args=[ast.Constant(value=int(count))])])):
+            return count
+    return math.inf
 
 
 class _Use(NamedTuple):
@@ -43,16 +59,17 @@ class _Use(NamedTuple):
 
 
 class _Splitter:
-    def __init__(self, function: ast.FunctionDef, parts: list[ast.FunctionDef]) -> None:
+    def __init__(self, function: ast.FunctionDef, parts: list[Part]) -> None:
         self.name, self.parts = function.name, parts
         self.uses: dict[ast.stmt, _Use] = {}  # of statements
         arguments = {argument.arg for argument in function.args.args}
         self.variables = arguments | self._sequence(function.body).stored
 
-    def divide(self, body: list[ast.stmt], outside: Set[str]) -> None:
+    def divide(self, body: list[ast.stmt], outside: Set[str], runs: float) -> None:
         """Replace statements by calls of parts.
 
-        `outside` are the variables that statements outside the body, or its next run, may read.
+        `outside` are the variables that statements outside the body, or its next run, may read. A
+        call of the function `runs` the body so many times.
         """
         whole = self._sequence(body)
         if whole.loops <= PART_LOOPS or whole.leaves:
@@ -66,29 +83,30 @@ class _Splitter:
         done = _Use()
         for statement, later in zip(body, reversed(needed), strict=True):
             if self._use(statement).loops > PART_LOOPS:
-                self._within(statement, later)
+                self._within(statement, later, runs)
             run.append(statement)
             done = done.then(self._use(statement))
             if done.loops >= PART_LOOPS and done.stored.isdisjoint(later):
-                found.append(self._part(run, done))
+                found.append(self._part(run, done, runs))
                 run, done = [], _Use()
         body[:] = [*found, *run]
 
-    def _within(self, statement: ast.stmt, later: Set[str]) -> None:
+    def _within(self, statement: ast.stmt, later: Set[str], runs: float) -> None:
         """Divide the body of a statement."""
         if isinstance(statement, ast.If):
-            self.divide(statement.body, later)
-            self.divide(statement.orelse, later)
+            self.divide(statement.body, later, runs)
+            self.divide(statement.orelse, later, runs)
         elif isinstance(statement, ast.For | ast.While):
-            self.divide(statement.body, later | self._use(statement).exposed)
+            inside = later | self._use(statement).exposed
+            self.divide(statement.body, inside, runs * iterations(statement))
         del self.uses[statement]
 
-    def _part(self, statements: list[ast.stmt], use: _Use) -> ast.stmt:
+    def _part(self, statements: list[ast.stmt], use: _Use, runs: float) -> ast.stmt:
         """Add a part; return its call."""
         name = f"{self.name}_part_{len(self.parts)}"
         given = sorted(use.exposed & self.variables)
         heads = ast.arguments([], [ast.arg(item) for item in given], None, [], [], None, [])
-        self.parts.append(ast.FunctionDef(name, heads, statements, []))
+        self.parts.append(Part(ast.FunctionDef(name, heads, statements, []), runs))
         values: list[ast.expr] = [ast.Name(item, ast.Load()) for item in given]
         return ast.Expr(ast.Call(ast.Name(name, ast.Load()), values, []))
 

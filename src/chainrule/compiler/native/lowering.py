@@ -174,7 +174,11 @@ class _Lowering:
         """Return the function of a run that calls kernels, or of its halves within the budget."""
         budget, half = self.budget, len(run) // 2
         before = budget.kernels.milliseconds
-        function = self._small_function(run, readers, budget.kernels)
+        for repeats in (False, True):
+            budget.kernels.repeats = repeats
+            function = self._small_function(run, readers, budget.kernels)
+            if not isinstance(function, BudgetError):
+                break
         budget.left -= budget.kernels.milliseconds - before
         if isinstance(function, Loop):
             return {tuple(run): function}

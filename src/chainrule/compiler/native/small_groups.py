@@ -18,7 +18,7 @@ from chainrule.compiler.native.complex_codegen import REAL_DTYPES
 from chainrule.compiler.native.complex_split import FUNCTIONS
 from chainrule.compiler.native.decompositions import RULES
 from chainrule.compiler.native.fusion_groups import LOOP_CALLS, FusionGroup, loop_shape
-from chainrule.compiler.native.layout import UnfitError
+from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP_NAME, RESERVED
 from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
@@ -112,7 +112,8 @@ def _is_supported(op: Op, accesses: Accesses, known: dict[Any, bool]) -> bool:
     numbers = [constant_key(c[()]) if c is not None and not c.ndim else None for c in constants]
     key = structure, *numbers, *[order.get(leaf, (leaf,)) for leaf in leaves]
     if key not in known:
-        known[key] = why_unfit(op, accesses.constants) is None
+        reason = why_unfit(op, accesses.constants)
+        known[key] = reason is None or isinstance(reason, BudgetError)  # a table may be in time
     return known[key]
 
 

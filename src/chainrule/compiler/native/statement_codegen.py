@@ -33,15 +33,33 @@ class Block(NamedTuple):
     is_loop: bool = False  # whether it is a loop or branch of the program
 
 
+class Repeat(NamedTuple):
+    """Blocks that run several times, and the variable that counts how often they have."""
+
+    counter: str
+    length: int
+    blocks: list[Block | Repeat]
+
+
 def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Iterator[str]:
     """Yield the lines of a program or region, without storing its results."""
     for block in statement_blocks(program, accesses, layout):
+        yield from lines_of(block)
+
+
+def lines_of(block: Block | Repeat) -> Iterator[str]:
+    """Yield the lines of a block, with those of a loop indented under its head."""
+    if isinstance(block, Block):
         yield from block.lines
+        return
+    yield f"for {block.counter} in range(u8({block.length})):"
+    lines = [line for inner in block.blocks for line in lines_of(inner)]
+    yield from (f"    {line}" for line in lines or ["pass"])
 
 
 def statement_blocks(
     program: Program, accesses: Accesses, layout: Layout, fused: bool = True
-) -> Iterator[Block]:
+) -> Iterator[Block | Repeat]:
     """Yield the blocks of a program; each operation is one if they are not `fused`."""
     find = find_groups if fused else single_groups
     return _Statements(program, accesses, layout, find(program, accesses, scalar_or_libm)).blocks()
@@ -64,12 +82,15 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         for value in self.results:
             self.last_reader.update((owner, len(self.groups)) for owner in accesses.owners(value))
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block | Repeat]:
         readers = Counter(v for c in self.groups for v in c.reads)
         for number, group in enumerate(self.groups):
             self.number = number
             if group.shape is None:
                 for _, op in group.ops:
+                    if op.function == "for" and self.layout.repeats:
+                        yield from self._loop_blocks(op, fused=False)
+                        continue
                     lines = [*self._op(op)]
                     if lines:
                         yield Block(lines, bool(op.regions))
@@ -253,10 +274,15 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         return Accesses(region, self.accesses.constants | region.constants, self.accesses)
 
     def _for(self, op: Op) -> Iterator[str]:
+        for block in self._loop_blocks(op, fused=True):
+            yield from lines_of(block)
+
+    def _loop_blocks(self, op: Op, fused: bool) -> Iterator[Block | Repeat]:
+        """Yield what comes before a loop, and the loop."""
         (region,) = op.regions
         layout, count = self.layout, len(op.args[0])
         for carry, value in zip(region.inputs, op.args[0], strict=False):
-            yield from layout.copy_lines(value, self.accesses, layout.allocate(carry))
+            yield Block(layout.copy_lines(value, self.accesses, layout.allocate(carry)))
         for out in op.outs[count:]:
             layout.allocate(out)
         length = op.kwargs["length"]
@@ -264,27 +290,26 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         number = f"u8({length - 1}) - {iteration}" if op.kwargs["reverse"] else iteration
         loop = LoopLines(_computed(region), length)
         layout.loops.append(loop)
-        lines = self._iteration(op, number)
+        blocks = [*self._iteration(op, number, fused)]
         layout.loops.pop()
-        yield from loop.before
-        yield f"for {iteration} in range(u8({length})):"
-        yield from (f"    {line}" for line in lines or ["pass"])
+        yield Block(loop.before)
+        yield Repeat(iteration, length, blocks)
         for out, carry in zip(op.outs, region.inputs[:count], strict=False):
             layout.addresses[out] = layout.address(carry)
 
-    def _iteration(self, op: Op, number: str) -> list[str]:
-        """Return the lines of an iteration, given its number."""
-        (region,), count, lines = op.regions, len(op.args[0]), []
+    def _iteration(self, op: Op, number: str, fused: bool) -> Iterator[Block | Repeat]:
+        """Yield the blocks of an iteration, given its number."""
+        (region,), count = op.regions, len(op.args[0])
         for value, stack in zip(region.inputs[count:], op.args[1], strict=True):
-            lines += self._bind_slice(value, stack, number)
+            yield Block(self._bind_slice(value, stack, number))
         accesses = self._inside(region)
         stacks = [*zip(op.outs[count:], region.outputs[count:], strict=True)]
         entries = {out: self._entry(out, self.accesses.of(out), number) for out, _ in stacks}
         self.layout.place({value: entries[out] for out, value in stacks}, region)
-        lines += statement_lines(region, accesses, self.layout)
+        yield from statement_blocks(region, accesses, self.layout, fused)
         for out, value in stacks:
-            lines += self.layout.copy_lines(value, accesses, entries[out])
-        return lines + self._update_carries(region, count, accesses)
+            yield Block(self.layout.copy_lines(value, accesses, entries[out]))
+        yield Block(self._update_carries(region, count, accesses))
 
     def _bind_slice(self, value: Value, stack: Any, number: str) -> list[str]:
         """Bind a value to the entry of a stack for the current iteration."""

@@ -16,6 +16,9 @@ OFFSET_BITS = 48
 END = -1
 """The word after the last row."""
 
+REPEAT = -2
+"""The word before those of a jump: an array that counts, how often, and how many words back."""
+
 ARRAY = "Array"
 """Name of the type of arrays in the source of kernels: `Array[f4]`."""
 
@@ -46,19 +49,29 @@ def add_table_loop(
     lines += [
         "  br label %head",
         "head:",
-        f"  %row = phi ptr [ %table, %0 ]{nexts}",
+        f"  %row = phi ptr [ %table, %0 ], [ %again, %repeat ]{nexts}",
         "  %kernel = load i64, ptr %row",
-        f"  switch i64 %kernel, label %end [ {cases} ]",
+        f"  switch i64 %kernel, label %end [ i64 {REPEAT}, label %repeat {cases} ]",
         "end:",
         "  ret void",
+        "repeat:",
+        *(line for i in (1, 2, 3) for line in _load(f"%jump{i}", i)),
+        *_array("%jump1", "%count"),
+        "  %before = load i64, ptr %count",
+        "  %now = add i64 %before, 1",
+        "  store i64 %now, ptr %count",
+        "  %is_done = icmp eq i64 %now, %jump2",
+        "  %back = sub i64 0, %jump3",
+        "  %distance = select i1 %is_done, i64 4, i64 %back",
+        "  %again = getelementptr inbounds i64, ptr %row, i64 %distance",
+        "  br label %head",
     ]
     for n, (name, kinds) in enumerate(kernels.items()):
         lines.append(f"row{n}:")
         arguments = []
         for i, kind in enumerate(kinds, 1):
             word, value = f"%word{n}_{i}", f"%value{n}_{i}"
-            lines.append(f"  {word}_at = getelementptr inbounds i64, ptr %row, i64 {i}")
-            lines.append(f"  {word} = load i64, ptr {word}_at")
+            lines += _load(word, i)
             lines += _array(word, value) if kind[0] == "*" else _number(word, value, kind)
             arguments.append(f"{'ptr' if kind[0] == '*' else TYPES[kind]} {value}")
         lines.append(f"  call void @{name}({', '.join(arguments)})")
@@ -66,6 +79,12 @@ def add_table_loop(
         lines.append("  br label %head")
     head = f"define internal void @{symbol}(ptr %table{heads}) noinline nounwind"
     module.define(head, symbol, lines)
+
+
+def _load(word: str, number: int) -> list[str]:
+    """Return the instructions that read a word of the row."""
+    at = f"  {word}_at = getelementptr inbounds i64, ptr %row, i64 {number}"
+    return [at, f"  {word} = load i64, ptr {word}_at"]
 
 
 def _array(word: str, value: str) -> list[str]:
@@ -99,9 +118,17 @@ def _number(word: str, value: str, kind: str) -> list[str]:
 def run_table(table: Any, kernels: Sequence[Callable[..., None]], arrays: Sequence[Any]) -> None:
     """Run the rows of a table in Python, as machine code does."""
     kinds = [[*map(kind_of, kernel.__annotations__.values())] for kernel in kernels]
-    words = iter(table.tolist())
-    while (number := next(words)) != END:
-        kernels[number](*[_argument(next(words), kind, arrays) for kind in kinds[number]])
+    words, row = table.tolist(), 0
+    while (number := words[row]) != END:
+        if number == REPEAT:
+            array, length, distance = words[row + 1 : row + 4]
+            count = _argument(array, "*u8", arrays)
+            count[0] += np.uint64(1)
+            row += 4 if count[0] == length else -distance
+            continue
+        given = zip(words[row + 1 :], kinds[number], strict=False)
+        kernels[number](*[_argument(word, kind, arrays) for word, kind in given])
+        row += 1 + len(kinds[number])
 
 
 def _argument(word: int, kind: str, arrays: Sequence[Any]) -> Any:

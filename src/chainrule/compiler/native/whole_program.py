@@ -24,7 +24,7 @@ from chainrule.compiler.native.decompositions import decompose
 from chainrule.compiler.native.layout import BudgetError, Layout, Products
 from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import ELEMENTARY
-from chainrule.compiler.native.statement_codegen import Block, statement_blocks
+from chainrule.compiler.native.statement_codegen import Block, Repeat, lines_of, statement_blocks
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
 
@@ -62,7 +62,7 @@ def function_of(
     over = over or {}
     real = eliminate_dead_code(decompose(split_complex(program)))
     inputs = dict(zip(program.inputs, real.inputs, strict=True))
-    layout = Layout(real) if kernels is None else SeparateArrays(real)
+    layout = Layout(real) if kernels is None else SeparateArrays(real, kernels.repeats)
     arguments = [layout.parameter(v) for v in real.inputs]
     outs = [Value(v.shape, v.dtype, v.hint) for v in program.results() if v not in over]
     targets = [
@@ -85,7 +85,7 @@ def function_of(
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
     heads = [*arguments, *(f"{MEMORY}_{code}" for code in scratch), *ends]
     text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
-    lines = [line for block in blocks for line in block.lines] or ["pass"]
+    lines = [line for block in blocks for line in lines_of(block)] or ["pass"]
     text += "".join(f"    {line}\n" for line in lines)
     types = (*types, *scratch, *["i8"] * len(ends))
     return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked, products)
@@ -93,7 +93,7 @@ def function_of(
 
 def _blocks(
     program: Program, targets: list[Value], layout: Layout, max_ms: float, fused: bool
-) -> list[Block]:
+) -> list[Block | Repeat]:
     """Return the lines that compute a program and copy its results to `targets`."""
     accesses = Accesses(program, program.constants)
     if fused:
@@ -106,16 +106,17 @@ def _blocks(
         if target not in program.inputs:
             layout.parameter(target, "out")
     layout.place({v: layout.address(t) for v, t in results if t not in program.inputs}, program)
-    blocks, cost = [], Cost()
+    blocks: list[Block | Repeat] = []
+    cost = Cost()
     for block in statement_blocks(program, accesses, layout, fused):
         blocks.append(block)
         if fused:
-            cost.add(block.lines)
+            cost.add(lines_of(block))
         if cost.milliseconds > max_ms:
             raise BudgetError(cost.milliseconds)
     for value, target in results:
         blocks.append(Block(layout.copy_lines(value, accesses, layout.address(target))))
-    return [block for block in blocks if block.lines]
+    return blocks
 
 
 def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
