@@ -201,7 +201,7 @@ def test_loops_as_rows_agree_with_eager_mode(
 
 
 @needs_llvm
-@pytest.mark.parametrize(("seconds", "has_rows"), [(0.3, True), (0.6, False)])
+@pytest.mark.parametrize(("seconds", "has_rows"), [(0.3, True), (1.5, False)])
 def test_long_loops_on_both_sides_of_the_budget(
     seconds: float, has_rows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.native.call_tables import Kernels
-from chainrule.compiler.native.compile_cost import budget_ms, compile_ms
+from chainrule.compiler.native.compile_cost import KERNELS_SHARE, budget_ms, compile_ms
 from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, find_groups
 from chainrule.compiler.native.layout import BudgetError, UnfitError
 from chainrule.compiler.native.loop_codegen import Loop, generate_loop
@@ -19,10 +19,6 @@ from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.native.small_groups import Readers, pays, small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.passes import eliminate_dead_code
-
-_KERNELS_SHARE = 0.6
-"""Share of the time for kernels, if some functions would take too long alone."""
-
 
 _NEARLY_WHOLE = 0.9
 """Share of the operations of a program from which a run takes as long to compile as the whole."""
@@ -67,9 +63,10 @@ class Budget:
     def reserved_for_kernels(self, functions: list[Loop | UnfitError]) -> float:
         """Return the milliseconds to keep for kernels if not all functions can be compiled."""
         costs = [compile_ms(f.text) for f in functions if isinstance(f, Loop)]
-        if sum(costs) <= self.left and not any(isinstance(f, BudgetError) for f in functions):
+        fits = sum(costs) <= (1 - KERNELS_SHARE) * self.left
+        if fits and not any(isinstance(f, BudgetError) for f in functions):
             return 0.0
-        return max(_KERNELS_SHARE * self.total - self.kernels.milliseconds, 0.0)
+        return max(KERNELS_SHARE * self.total - self.kernels.milliseconds, 0.0)
 
     def allows(self, text: str, reserved: float = 0) -> bool:
         """Return whether a function can be compiled, too; equal ones are compiled once."""

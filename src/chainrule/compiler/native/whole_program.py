@@ -17,7 +17,13 @@ from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.call_tables import MEMORY, Kernels, SeparateArrays
 from chainrule.compiler.native.code import Code, cached_code
-from chainrule.compiler.native.compile_cost import FUNCTION_MS, LINE_MS, Cost, budget_ms
+from chainrule.compiler.native.compile_cost import (
+    FUNCTION_MS,
+    KERNELS_SHARE,
+    LINE_MS,
+    Cost,
+    budget_ms,
+)
 from chainrule.compiler.native.complex_codegen import REAL_DTYPES, element_code
 from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
@@ -121,7 +127,7 @@ def _blocks(
 
 def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
     """Return the code of a small program, a factory of the function on arrays, and the source."""
-    function = function_of(program)
+    function = function_of(program, max_ms=(1 - KERNELS_SHARE) * budget_ms())
     code = cached_code(function.text, function.types)
     return code, lambda loop: _runner(program, loop, function), function.text
 
