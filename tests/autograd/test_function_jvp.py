@@ -71,3 +71,20 @@ def test_a_tangent_without_a_history_is_not_differentiated():
     assert slope.item() == 2.0
     with pytest.raises(cr.AutogradError, match=r"jvp of f returned .*no history"):
         slope.backward()
+
+
+@pytest.mark.parametrize("way", ["as it is", "written", "a view"])
+def test_the_tangent_of_an_argument_that_is_returned_has_its_shape(way):
+    class Returned(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            if way == "written":
+                ctx.mark_dirty(x.mul_(2))
+            return x.view(3) if way == "a view" else x
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t.sum()
+
+    with pytest.raises(cr.ShapeError, match=r"tangent of shape \[\] for output 0, which has shape"):
+        cr.jvp(lambda x: Returned.apply(x * 1), (cr.ones(3),), (cr.ones(3),))

@@ -46,7 +46,7 @@ def test_windows_and_shifts_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setattr(convolution, "_copies_windows", lambda *_, it=windows: it)
             for scratch in (100, 1 << 18):  # in batches of one or two samples, and all at a time
                 monkeypatch.setattr(convolution, "_SCRATCH_ELEMENTS", scratch)
-                monkeypatch.setattr(convolution_windows, "_BLOCK_ELEMENTS", scratch)
+                monkeypatch.setattr(convolution_windows, "_WINDOW_ELEMENTS", scratch)
                 found[windows, scratch] = results(settings, dtype)
         expected = found.pop((False, 1 << 18))
         for arrays in found.values():

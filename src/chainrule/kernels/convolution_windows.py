@@ -17,7 +17,7 @@ from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
 Array = Any
 Sizes = tuple[int, ...]
 
-_BLOCK_ELEMENTS = 1 << 17
+_WINDOW_ELEMENTS = 1 << 17
 """Number of elements of the windows of a block, which stay in the second-level cache."""
 
 
@@ -50,7 +50,7 @@ class Windows:
         self.images, self.target = channels_last(x[source]), tuple(target)
         samples, self.channels = x.shape[:2]
         self.plane, self.row = math.prod(size), self.channels * math.prod(kernel)
-        most = max(_BLOCK_ELEMENTS // (self.row * self.plane), 1)
+        most = max(_WINDOW_ELEMENTS // (self.row * self.plane), 1)
         multiplies = self.row * outputs
         self.parts = parts_of(samples, most, samples * self.plane * multiplies)
         alone = len(self.parts) == 1

@@ -150,6 +150,12 @@ KINDS = {
         "weakref.WeakKeyDictionary({THING: 4.0})",
     ),
     "proxy": Kind("weakref.proxy(under := Thing(2.0))", "v.rate", ("v.rate = 3.0",), "THING"),
+    "attribute of a class by a computed name": Kind(
+        "Derived()",
+        "getattr(v, str('ra') + 'te')",
+        ("Base.rate = 3.0", "Derived.rate = 4.0"),
+        "Other()",
+    ),
     "object": Kind(
         "Thing(2.0)",
         "getattr(v, 'other', 0) + v.rate + v.kind",
@@ -735,6 +741,14 @@ OUTSIDE = {
     ),
     "NumPy's map": ("np.memmap({path!r}, np.uint8)[0]", "pathlib.Path({path!r}).write_text('3.0')"),
     "NumPy's file": ("np.load(NPY)", "np.save(NPY, 3.0)"),
+    "compressed file": ("gzip.open('a.gz').read()", "written(3.0)"),
+    "archive": ("zipfile.ZipFile('a.zip').read('a')", "written(3.0)"),
+    "settings": ("settings.read('a.ini') and settings['a']['b']", "written(3.0)"),
+    "address": ("urlopen(pathlib.Path('a').absolute().as_uri()).read()", "written(3.0)"),
+    "database": (
+        "sqlite3.connect('a.db').execute('select b from a').fetchone()[0]",
+        "written(3.0)",
+    ),
     "our file": ("cr.load(OUR)", "cr.save(cr.tensor(3.0), OUR)"),
     "folder": ("len(os.getcwd())", "os.chdir('/')"),
     "clock": ("perf_counter()", "None"),
@@ -751,6 +765,30 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_arrays_of_other_libraries(requires_grad: bool) -> None:
+    """Their memory is compared; the function is traced at each call where that isn't possible."""
+    torch = pytest.importorskip("torch")
+    foreign = torch.ones(3, dtype=torch.float64, requires_grad=requires_grad)
+
+    def function(x: Any) -> Any:
+        return x * foreign.detach().numpy() * float(foreign.detach()[0])
+
+    compiled, x = cr.compile(function, backend="numpy", verify=False), cr.ones(3, dtype=cr.float64)
+    for _ in range(3):
+        assert compiled(x).tolist() == [1.0] * 3
+    assert (len(compiled.signatures), compiled._single_use) == ((0, 3) if requires_grad else (1, 0))
+    foreign.data.mul_(2)
+    assert compiled(x).tolist() == [4.0] * 3
+
+
+def test_modules_whose_attributes_raise_other_errors() -> None:
+    module: Any = types.ModuleType("lazy")
+    module.__getattr__ = {"rate": 2.0}.__getitem__
+    compiled = cr.compile(lambda x: x * module.rate, backend="numpy")
+    assert compiled(cr.tensor(1.0)).item() == 2.0
+
+
 @pytest.mark.no_verify("what differs from call to call is refused then")
 @pytest.mark.parametrize("kind", OUTSIDE)
 def test_clocks_files_and_threads_are_read_at_each_call(
@@ -761,15 +799,28 @@ def test_clocks_files_and_threads_are_read_at_each_call(
     monkeypatch.chdir(tmp_path)
     read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
     text = f"""
-import datetime, decimal, hashlib, inspect, io, os, pathlib, random, secrets, threading, uuid
+import configparser, datetime, decimal, gzip, hashlib, inspect, io, os, pathlib, random, secrets
+import sqlite3, threading, uuid, zipfile
 import chainrule as cr
 import numpy as np
 from time import perf_counter
+from urllib.request import urlopen
 FACTOR, NUMBER, EVENT = [1], 8, threading.Event()
 NPY, OUR = "a.npy", "a.tensor"
 np.save(NPY, 2.0)
 cr.save(cr.tensor(2.0), OUR)
 BUFFER, DIGEST = io.StringIO("1"), hashlib.sha256()
+settings = configparser.ConfigParser()
+def written(number):
+    pathlib.Path("a").write_text(str(number))
+    pathlib.Path("a.ini").write_text(f"[a]\\nb={{number}}")
+    with gzip.open("a.gz", "wt") as file: file.write(str(number))
+    with zipfile.ZipFile("a.zip", "w") as file: file.writestr("a", str(number))
+    with sqlite3.connect("a.db") as file:
+        file.execute("create table if not exists a(b)")
+        file.execute("delete from a")
+        file.execute("insert into a values(?)", (number,))
+written(2.0)
 def in_a_thread():
     found = []
     thread = threading.Thread(target=lambda: found.append(len(FACTOR)))

@@ -43,12 +43,19 @@ def parallel_fill(fill: Any, xp: Any, arrays: Any, settings: Any, *, by_rows: bo
     fill(xp, *arrays, **settings)
 
 
+def for_parts(run: Any, parts: list[Any], *, parallel: bool) -> None:
+    """Call a function with the number of each part and its blocks."""
+    for i, blocks in enumerate(parts):
+        run(i, blocks)
+
+
 _LIBRARIES = frozenset(["collections", "functools", "itertools", "math", "numpy"])
 """Modules that copies may import."""
 
 _SUBSTITUTES = {
     ("chainrule.kernels.parallel", "parallelized"): inspect.getsource(parallelized),
     ("chainrule.kernels.parallel", "parallel_fill"): inspect.getsource(parallel_fill),
+    ("chainrule.kernels.product_stacks", "for_parts"): inspect.getsource(for_parts),
     ("chainrule.interrupts", "errstate"): "errstate = np.errstate",
 }
 """Statements in place of definitions that need more than NumPy."""

@@ -6,8 +6,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
+import numpy as np
+
+from chainrule.backend import is_array
 from chainrule.compiler.ir.constants import count_marshalled, equality
 from chainrule.compiler.tracing.found import (
+    FOREIGN_ARRAY,
     IDENTITIES,
     MAX_COMPARED_BYTES,
     MEMORY,
@@ -28,6 +32,7 @@ class ContainerSearch(ABC):
 
     def __init__(self) -> None:
         self.found: list[Found] = []
+        self.complete = True  # whether all that ran was reported, and guards can compare it
         self.errors: list[CompileError] = []  # why the function can't be compiled
         self._places: set[tuple[int, str]] = set()
 
@@ -99,12 +104,20 @@ class ContainerSearch(ABC):
 
     def _memory(self, value: Any) -> bool:
         """Record the bytes of an object that has a buffer."""
+        form = MEMORY
         try:
             view = memoryview(value)
         except (TypeError, ValueError):
-            return False
+            if not hasattr(type(value), "__dlpack__") or is_array(value):
+                return False
+            try:  # an array of another library
+                array: Any = np.asarray(value)
+                view, form = memoryview(array), FOREIGN_ARRAY
+            except Exception:
+                self.complete = False
+                return True
         if view.nbytes <= MAX_COMPARED_BYTES:
-            self.found.append(Found(value, "", view.tobytes(), form=MEMORY))
+            self.found.append(Found(value, "", view.tobytes(), form=form))
         else:
             self.errors.append(CompileError(large_memory(type(value).__name__, view.nbytes)))
         return True

@@ -326,10 +326,11 @@ class Search(ObjectSearch):
     def _record_whole(self, value: Any) -> None:
         if isinstance(value, type(None)) or id(value) in self._whole:
             return
-        self._whole[id(value)] = value
-        holder = self._by_object.get(id(value))
-        if holder is not None:
-            self._look_up(holder, frozenset())
+        for each in (value, *type(value).__mro__):  # a name may be one of the class
+            self._whole[id(each)] = each
+            holder = self._by_object.get(id(each))
+            if holder is not None:
+                self._look_up(holder, frozenset())
 
     def _finish_holder(self, holder: Holder) -> None:
         """Record that an object has no more attributes of these names than it had."""

@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from chainrule.compiler.ir.constants import EQUALITY_SCOPE, same_constant
 
 MAX_COMPARED_BYTES = 1 << 20
@@ -44,6 +46,7 @@ CACHED = frozenset(["__slotnames__", "__annotations_cache__"])
 
 FORM_SCOPE: dict[str, Any] = {
     **EQUALITY_SCOPE,
+    "asarray": np.asarray,
     "memoryview": memoryview,
     "CACHED": CACHED,
     "get_referents": gc.get_referents,
@@ -59,6 +62,7 @@ CLASS_SIZE = "len({0}) - sum(map({0}.__contains__, CACHED)) == {1}"
 LAYOUT = "({0}.shape, {0}.strides, {0}.dtype) == {1}"
 REFERENTS = "[*map(id, get_referents({0}))] == {1}"
 MEMORY = "memoryview({0}).tobytes() == {1}"
+FOREIGN_ARRAY = "asarray({0}).tobytes() == {1}"
 
 
 class Identities(list[int]):

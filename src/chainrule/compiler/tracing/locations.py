@@ -45,15 +45,20 @@ class _Standard(dict[str, bool]):
 is_internal, is_standard = _Internal(), _Standard()
 
 
+def _file_of(module: Any) -> Any:
+    """Return the file of a module, without asking a function `__getattr__` of the user."""
+    return getattr(module, "__dict__", {}).get("__file__")
+
+
 def is_standard_module(module: Any) -> bool:
     """Whether a module belongs to the standard library; built-in modules have no file."""
-    file = getattr(module, "__file__", None)
+    file = _file_of(module)
     return is_standard[file] if file else module.__name__ in sys.builtin_module_names
 
 
 def is_internal_module(module: Any) -> bool:
     """Whether a module belongs to this package or NumPy."""
-    return is_internal[getattr(module, "__file__", None) or ""]
+    return is_internal[_file_of(module) or ""]
 
 
 def is_standard_class(cls: type) -> bool:

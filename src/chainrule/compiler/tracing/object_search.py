@@ -90,7 +90,6 @@ class ObjectSearch(ContainerSearch):
 
     def __init__(self, note: Callable[[Any], None] = lambda value: None) -> None:
         super().__init__()
-        self.complete = True  # whether all that ran was reported, and guards can compare it
         self._note = note  # takes each array and random generator as it is found
         self._names: set[str] = set()
         self.computes = False  # whether some code looks something up by a computed name

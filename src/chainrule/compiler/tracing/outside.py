@@ -28,6 +28,8 @@ _FUNCTIONS = {
     "numpy": ("fromfile",),
     "locale": ("localeconv", "setlocale"),
     "signal": ("getsignal",),
+    "socket": ("getaddrinfo", "gethostbyname", "gethostname"),
+    "sqlite3": ("connect",),
     "sys": ("_current_frames", "_getframe", "getrecursionlimit", "getrefcount"),
     "thread": ("_count", "start_joinable_thread", "start_new_thread"),
     "threading": ("active_count", "enumerate"),
@@ -41,9 +43,11 @@ _FUNCTIONS = {
 
 _RETURNED_BY = frozenset(
     [
-        *("genericpath", "glob", "inspect", "locale", "ntpath", "os", "pathlib"),
-        *("posixpath", "random", "secrets", "shutil", "signal", "subprocess", "tempfile"),
-        *("threading", "uuid"),
+        *("bz2", "codecs", "configparser", "dbm", "fileinput", "genericpath", "glob", "gzip"),
+        *("inspect", "locale", "lzma", "mailbox", "netrc", "ntpath", "os", "pathlib", "pkgutil"),
+        *("posixpath", "random", "secrets", "shutil", "signal", "socket", "subprocess"),
+        *("tarfile", "tempfile", "threading", "timeit", "urllib", "uuid", "wave", "xml"),
+        *("zipfile", "zoneinfo"),
     ]
 )
 """Modules of the standard library that return such results; others write them to logs."""
