@@ -575,6 +575,41 @@ def test_streams_and_events() -> None:
     assert start.elapsed_time(end) >= 0
     assert other.query()
     assert other.record_event().query()
+    with other as current:
+        assert cr.cuda.current_stream().cuda_stream == current.cuda_stream != 0
+
+
+def test_memory_that_another_stream_uses_is_kept_until_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[Any] = []
+    monkeypatch.setattr(cr.cuda.Stream, "synchronize", lambda self: waits.append(self))
+    other = cr.cuda.Stream()
+    x = cr.ones(3, device="cuda")
+    y = x[1:]
+    y.record_stream(other)
+    del x
+    assert not waits
+    del y
+    assert waits == [other]
+    cr.ones(3).record_stream(other)  # nothing to wait for
+    assert waits == [other]
+
+
+def test_seeds_and_errors_of_the_device() -> None:
+    cr.cuda.manual_seed_all(7)
+    assert cr.cuda.initial_seed() == cr.initial_seed() == 7
+    cr.cuda.seed_all()
+    assert cr.initial_seed() != 7
+    assert issubclass(MemoryError, cr.cuda.OutOfMemoryError)
+    for name in ("memory_cached", "CUDAGraph", "nvtx", "FloatTensor", "comm"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*(say|call|move)"):
+            getattr(cr.cuda, name)
+
+
+@pytest.mark.parametrize("N", [None, 2])
+def test_powers_are_on_the_device(N: int | None) -> None:
+    assert cr.vander(cuda(1.0, 2.0, 3.0), N).device == "cuda"
 
 
 def test_another_device_needs_to_be_the_current_one() -> None:
