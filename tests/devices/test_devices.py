@@ -176,6 +176,17 @@ def test_tensors_of_two_devices_are_refused(mix: Any) -> None:
             mix(*pair)
 
 
+def test_functions_of_scipy_that_make_arrays_say_where() -> None:
+    x = cr.ones(6, 6, device="cuda")
+    for call in (
+        lambda: cr.scipy.ndimage.gaussian_filter(x, 1.0),
+        lambda: cr.scipy.interpolate.CubicSpline(x[0].cumsum(0), x[0]),
+    ):
+        with pytest.raises(cr.DeviceError, match=r"chainrule.scipy make arrays on the CPU.*\.cpu"):
+            call()
+    assert cr.scipy.stats.norm.logpdf(x).device == "cuda"
+
+
 def test_functions_that_cupy_lacks_are_refused_with_the_mend() -> None:
     x = cuda(0.5)
     for call in (
@@ -268,6 +279,8 @@ def test_indices_of_the_host_out_of_range_raise(key: Any) -> None:
         with pytest.raises(IndexError, match=message):
             x.index_select(0, cr.tensor(key))
     assert x.tolist() == [[1.0, 1.0]] * 3
+    with pytest.raises(IndexError, match="0-dim tensor: too many indices"):
+        x[0, 0][..., [0]]
 
 
 def test_indices_of_the_host_in_range() -> None:
