@@ -137,6 +137,22 @@ def test_statistics_that_choose_by_value_are_those_of_the_cpu(name: str) -> None
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+def test_hooks_keep_the_device() -> None:
+    x = cuda(1.0, requires_grad=True)
+    x.register_hook(lambda g: g.cpu())
+    with pytest.raises(cr.DeviceError, match="changed the device of value: got cpu, expected cuda"):
+        x.sum().backward()
+    assert x.grad is None
+
+
+def test_numbers_are_gradients_and_elements() -> None:
+    x = cuda(1.0, requires_grad=True)
+    (x[0] * 3).backward(2.0)
+    assert x.grad is not None
+    assert (x.grad.device.type, x.grad.tolist()) == ("cuda", [6.0])
+    assert cr.tensor([x.detach()[0], 2.0]).tolist() == [1.0, 2.0]
+
+
 def test_numbers_are_no_copies_from_the_host() -> None:
     x = cuda(1.0, 2.0)
     before = transfers.to_device
@@ -167,6 +183,11 @@ def test_numpy_is_refused_with_the_mend() -> None:
         lambda x, y: x.index_put((cr.tensor([0]),), y[:1]),
         lambda x, y: x.__setitem__(slice(None), y),
         lambda x, y: cr.linalg.solve(x.diag(), y),
+        lambda x, y: cr.allclose(x, y),
+        lambda x, y: x.clone().requires_grad_().mul(1).backward(y),
+        lambda x, y: cr.autograd_grad((z := x.clone().requires_grad_()) * 1, [z], grad_outputs=[y]),
+        lambda x, y: cr.vjp(lambda z: z * 1, x)[1](y),
+        lambda x, y: cr.jvp(lambda z: z * 1, (x,), (y,)),
     ],
 )
 def test_tensors_of_two_devices_are_refused(mix: Any) -> None:
