@@ -62,8 +62,20 @@ _INSTEAD = {
         "split fold_in": "say cr.Generator().manual_seed(seed) for each stream",
     },
     "chainrule.cuda": {
-        "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor": "make a tensor on "
-        "the CPU, and move it with .cuda()",
+        "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor BoolTensor": "make a "
+        "tensor on the CPU, and move it with .cuda()",
+        "memory_cached": "say memory_reserved",
+        "max_memory_cached": "say max_memory_reserved",
+        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats": "say "
+        "reset_peak_memory_stats",
+        "set_per_process_memory_fraction": "say cupy.get_default_memory_pool().set_limit(fraction="
+        "0.5)",
+        "CUDAGraph graph make_graphed_callables": "operations are launched one by one: call the "
+        "function itself",
+        "nvtx": "say cupy.cuda.nvtx, or cr.profile(function)",
+        "profiler cudart": "say cr.profile(function), or cupy.cuda.profiler",
+        "comm nccl": "tensors of several GPUs are moved with .to('cuda:1')",
+        "default_generators": "all devices have one generator: say cr.manual_seed(seed)",
     },
     "chainrule.distributed": {
         "new_group": "say cr.distributed.world().split(color)",

@@ -137,6 +137,22 @@ def test_statistics_that_choose_by_value_are_those_of_the_cpu(name: str) -> None
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+def test_hooks_keep_the_device() -> None:
+    x = cuda(1.0, requires_grad=True)
+    x.register_hook(lambda g: g.cpu())
+    with pytest.raises(cr.DeviceError, match="changed the device of value: got cpu, expected cuda"):
+        x.sum().backward()
+    assert x.grad is None
+
+
+def test_numbers_are_gradients_and_elements() -> None:
+    x = cuda(1.0, requires_grad=True)
+    (x[0] * 3).backward(2.0)
+    assert x.grad is not None
+    assert (x.grad.device.type, x.grad.tolist()) == ("cuda", [6.0])
+    assert cr.tensor([x.detach()[0], 2.0]).tolist() == [1.0, 2.0]
+
+
 def test_numbers_are_no_copies_from_the_host() -> None:
     x = cuda(1.0, 2.0)
     before = transfers.to_device
@@ -167,6 +183,11 @@ def test_numpy_is_refused_with_the_mend() -> None:
         lambda x, y: x.index_put((cr.tensor([0]),), y[:1]),
         lambda x, y: x.__setitem__(slice(None), y),
         lambda x, y: cr.linalg.solve(x.diag(), y),
+        lambda x, y: cr.allclose(x, y),
+        lambda x, y: x.clone().requires_grad_().mul(1).backward(y),
+        lambda x, y: cr.autograd_grad((z := x.clone().requires_grad_()) * 1, [z], grad_outputs=[y]),
+        lambda x, y: cr.vjp(lambda z: z * 1, x)[1](y),
+        lambda x, y: cr.jvp(lambda z: z * 1, (x,), (y,)),
     ],
 )
 def test_tensors_of_two_devices_are_refused(mix: Any) -> None:
@@ -174,6 +195,17 @@ def test_tensors_of_two_devices_are_refused(mix: Any) -> None:
     for pair in ((on_host, there), (there, on_host)):
         with pytest.raises(cr.DeviceError, match=r"cpu and cuda:0.*\.to\(device\)"):
             mix(*pair)
+
+
+def test_functions_of_scipy_that_make_arrays_say_where() -> None:
+    x = cr.ones(6, 6, device="cuda")
+    for call in (
+        lambda: cr.scipy.ndimage.gaussian_filter(x, 1.0),
+        lambda: cr.scipy.interpolate.CubicSpline(x[0].cumsum(0), x[0]),
+    ):
+        with pytest.raises(cr.DeviceError, match=r"chainrule.scipy make arrays on the CPU.*\.cpu"):
+            call()
+    assert cr.scipy.stats.norm.logpdf(x).device == "cuda"
 
 
 def test_functions_that_cupy_lacks_are_refused_with_the_mend() -> None:
@@ -268,6 +300,8 @@ def test_indices_of_the_host_out_of_range_raise(key: Any) -> None:
         with pytest.raises(IndexError, match=message):
             x.index_select(0, cr.tensor(key))
     assert x.tolist() == [[1.0, 1.0]] * 3
+    with pytest.raises(IndexError, match="0-dim tensor: too many indices"):
+        x[0, 0][..., [0]]
 
 
 def test_indices_of_the_host_in_range() -> None:
@@ -575,6 +609,41 @@ def test_streams_and_events() -> None:
     assert start.elapsed_time(end) >= 0
     assert other.query()
     assert other.record_event().query()
+    with other as current:
+        assert cr.cuda.current_stream().cuda_stream == current.cuda_stream != 0
+
+
+def test_memory_that_another_stream_uses_is_kept_until_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[Any] = []
+    monkeypatch.setattr(cr.cuda.Stream, "synchronize", lambda self: waits.append(self))
+    other = cr.cuda.Stream()
+    x = cr.ones(3, device="cuda")
+    y = x[1:]
+    y.record_stream(other)
+    del x
+    assert not waits
+    del y
+    assert waits == [other]
+    cr.ones(3).record_stream(other)  # nothing to wait for
+    assert waits == [other]
+
+
+def test_seeds_and_errors_of_the_device() -> None:
+    cr.cuda.manual_seed_all(7)
+    assert cr.cuda.initial_seed() == cr.initial_seed() == 7
+    cr.cuda.seed_all()
+    assert cr.initial_seed() != 7
+    assert issubclass(MemoryError, cr.cuda.OutOfMemoryError)
+    for name in ("memory_cached", "CUDAGraph", "nvtx", "FloatTensor", "comm"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*(say|call|move)"):
+            getattr(cr.cuda, name)
+
+
+@pytest.mark.parametrize("N", [None, 2])
+def test_powers_are_on_the_device(N: int | None) -> None:
+    assert cr.vander(cuda(1.0, 2.0, 3.0), N).device == "cuda"
 
 
 def test_another_device_needs_to_be_the_current_one() -> None:

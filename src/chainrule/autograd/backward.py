@@ -13,6 +13,7 @@ import numpy as np
 
 from chainrule.autograd.conversions import check_kept
 from chainrule.autograd.error_messages import (
+    check_devices,
     constant_text,
     mend_of_other,
     mismatch_text,
@@ -143,9 +144,11 @@ def checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
     """Return a gradient in the dtype of its root, or raise if it does not fit."""
     given = grad
     if not isinstance(grad, Tensor):
-        (grad,) = as_tensors((grad,))
+        *_, grad = as_tensors((root, grad) if isinstance(root, Tensor) else (grad,))
     if isinstance(root, Tensor) and grad.shape != root.shape:
         raise ShapeError(mismatch_text(given, grad, root, index))
+    if isinstance(root, Tensor) and grad._array.__class__ is not root._array.__class__:
+        check_devices((root._array, grad._array), f"the backward pass from output[{index}]")
     if isinstance(root, Tensor) and grad.dtype.kind == "c" and root.dtype.kind != "c":
         raise DTypeError(
             f"grad_output[{index}] is {grad.dtype} but output[{index}] is {root.dtype}: both are "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
@@ -104,8 +106,23 @@ def check_devices(arrays: Sequence[Array], operation: str) -> None:
         raise DeviceError(
             "Expected all tensors to be on the same device, but found at least two devices, "
             f"{' and '.join(sorted(map(str, devices)))}, in {operation}. "
-            "Move one with .to(device)."
+            + (
+                "Functions of chainrule.scipy make arrays on the CPU: move the tensors with .cpu()."
+                if _is_within_scipy()
+                else "Move one with .to(device)."
+            )
         )
+
+
+def _is_within_scipy() -> bool:
+    """Return whether a function of `chainrule.scipy` is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith(_SCIPY):
+        frame = frame.f_back
+    return frame is not None
+
+
+_SCIPY = "chainrule.scipy."
 
 
 def _mend_of_bits(name: str) -> str:

@@ -7,7 +7,14 @@ from typing import Any
 from chainrule.autograd.node import AccumulateGrad, Node, hooks_of, reachable
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentTypeError, AutogradError, DTypeError, InPlaceError, ShapeError
+from chainrule.errors import (
+    ArgumentTypeError,
+    AutogradError,
+    DeviceError,
+    DTypeError,
+    InPlaceError,
+    ShapeError,
+)
 
 
 def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
@@ -23,7 +30,7 @@ def name_of(hook: Any) -> str:
 
 
 def check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
-    """Raise if a hook's replacement differs from the gradient in shape or dtype."""
+    """Raise if a hook's replacement differs from the gradient in shape, dtype or device."""
     if new.shape != old.shape:
         raise ShapeError(
             f"hook {name_of(hook)!r} has changed the size of value: got {list(new.shape)}, "
@@ -33,6 +40,11 @@ def check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
         raise DTypeError(
             f"hook {name_of(hook)!r} has changed the type of value (was {old.dtype}, got "
             f"{new.dtype})"
+        )
+    if new._array.__class__ is not old._array.__class__ and new.device != old.device:
+        raise DeviceError(
+            f"hook {name_of(hook)!r} has changed the device of value: got {new.device}, expected "
+            f"{old.device}"
         )
 
 

@@ -1761,6 +1761,8 @@ class TensorMethods:
         """Return this tensor: memory isn't page-locked."""
     def is_pinned(self, device: Any = None) -> builtins.bool:
         """Return whether the memory is page-locked: False."""
+    def record_stream(self, stream: Any) -> None:
+        """Keep the memory until a stream has done its work, once the tensor is used no more."""
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Give a tensor another shape, in place; return it."""
     def resize_as_(self, other: Tensor, memory_format: Any = None) -> Tensor:

@@ -197,7 +197,7 @@ def _with_scalars(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [_with_scalars(part) for part in data]
     if isinstance(data, Tensor) and data._array.size == 1:
-        return np.asarray(data).reshape(())
+        return np.asarray(data.cpu()).reshape(())
     return data
 
 

@@ -12,6 +12,7 @@ from chainrule.arguments import (
     MemoryOptions,
     Operand,
     Sizes,
+    constant,
     dtype_or_default,
     leaf,
     tensor_of,
@@ -157,7 +158,7 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
         raise ArgumentError(f"N must be non-negative, got {count}")
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
     column = shaping.reshape.apply(input, shape=(input.shape[0], 1))
-    return elementwise.pow.apply(column, tensor_of(powers.astype(input.dtype)))
+    return elementwise.pow.apply(column, constant(powers.astype(input.dtype), input))
 
 
 # --- methods of tensors ---------------------------------------------------------------------------

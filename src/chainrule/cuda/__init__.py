@@ -43,7 +43,9 @@ from chainrule.cuda.streams import (
 )
 from chainrule.missing_names import missing
 from chainrule.random import get_rng_state as _state
+from chainrule.random import initial_seed as _initial_seed
 from chainrule.random import manual_seed as _seed
+from chainrule.random import seed as _seed_anew
 from chainrule.random import set_rng_state as _set_state
 
 if TYPE_CHECKING:
@@ -75,6 +77,10 @@ __all__ = [
     "get_rng_state_all",
     "set_rng_state",
     "set_rng_state_all",
+    "seed",
+    "seed_all",
+    "initial_seed",
+    "OutOfMemoryError",
     "empty_cache",
     "ipc_collect",
     "mem_get_info",
@@ -98,6 +104,24 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Seed the draws on a GPU with an unpredictable number; do nothing without one."""
+    if is_available():
+        _seed_anew()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Return the seed of `chainrule.initial_seed`: all devices have one generator."""
+    return _initial_seed()
+
+
+OutOfMemoryError = MemoryError
+"""The error of an array for which a GPU has no memory: CuPy's is a MemoryError."""
 
 
 def get_rng_state(device: Any = "cuda") -> Any:

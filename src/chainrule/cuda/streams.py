@@ -72,6 +72,18 @@ class Stream:
         with gpu(device):
             self._stream: Any = cupy_module().cuda.Stream(non_blocking=True, priority=priority)
 
+    @property
+    def cuda_stream(self) -> int:
+        """The address of the driver's object."""
+        return int(self._stream.ptr)
+
+    def __enter__(self) -> Stream:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.__exit__(*error)
+
     def synchronize(self) -> None:
         """Wait until its work is done."""
         self._stream.synchronize()

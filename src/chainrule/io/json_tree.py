@@ -18,7 +18,7 @@ import numpy as np
 
 from chainrule.autograd.size import Size
 from chainrule.autograd.tensor import Tensor, is_parameter
-from chainrule.backend import CPU, device, device_of, move
+from chainrule.backend import CPU, address_of, device, device_of, move
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -51,6 +51,7 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[Any, tuple[str, Array]] = {}  # by memory; the arrays keep it theirs
+        self._moved: dict[Any, tuple[Array, Any]] = {}  # from devices, by memory, which is kept
         self._inside: set[int] = set()  # ids of the containers around the present object
         self._objects: dict[int, tuple[int, Any]] = {}  # by id; the objects keep it theirs
 
@@ -133,7 +134,11 @@ class Encoder:
                 "the call"
             )
         where = device_of(array)
-        array = move(array, CPU)
+        if where != CPU:
+            key = str(where), address_of(array), array.shape, array.strides, array.dtype.str
+            if key not in self._moved:
+                self._moved[key] = move(array, CPU), array
+            array, _ = self._moved[key]
         found = {"tensor": self._add(array, path)} | _complex_mark(array.dtype)
         if where != CPU:
             found["device"] = str(where)

@@ -34,6 +34,7 @@ class Placement:
                 f"got {type(map_location).__name__}"
             )
         self._rule = map_location
+        self._moved: dict[tuple[int, device], tuple[Any, Any]] = {}  # by the array, and with it
 
     def tensor(
         self, array: np.ndarray[Any, Any], location: str, requires_grad: bool, parameter: bool
@@ -41,7 +42,10 @@ class Placement:
         """Return a leaf with the memory of an array, or a copy on another device."""
         if requires_grad and array.dtype.kind not in "fc":
             raise FormatError(f"cr.load: a tensor of {array.dtype} cannot require grad")
-        found = make(move(array, self._device(array, location)), None)
+        key = id(array), self._device(array, location)
+        if key not in self._moved:
+            self._moved[key] = array, move(array, key[1])
+        found = make(self._moved[key][1], None)
         if parameter:
             found._member = "parameter"
         return found.requires_grad_() if requires_grad else found

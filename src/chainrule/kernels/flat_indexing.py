@@ -126,12 +126,17 @@ def _normalized(index: Any, length: int, axis: int) -> Any:
 
 def check_in_range(parts: Sequence[Any], shape: Shape) -> None:
     """Raise if arrays of indices are out of range: those of NumPy's, for an array of a device."""
+    taken = sum(map(_axes_of, parts))
+    if taken > len(shape):
+        raise OutOfBoundsError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {taken} were "
+            "indexed"
+        )
     axis = 0
-    for place, part in enumerate(parts):
+    for part in parts:
         if part is Ellipsis:
-            axis = len(shape) - sum(map(_axes_of, parts[place + 1 :]))
-            continue
-        if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < len(shape):
+            axis += len(shape) - taken
+        elif isinstance(part, np.ndarray) and part.dtype.kind in "iu":
             length = shape[axis]
             wrong = part[(part < -length) | (part >= length)]
             if wrong.size:
@@ -139,11 +144,6 @@ def check_in_range(parts: Sequence[Any], shape: Shape) -> None:
                     f"index {wrong[0]} is out of bounds for axis {axis} with size {length}"
                 )
         axis += _axes_of(part)
-    if axis > len(shape):
-        raise OutOfBoundsError(
-            f"too many indices for array: array is {len(shape)}-dimensional, but {axis} were "
-            "indexed"
-        )
 
 
 def _axes_of(part: Any) -> int:

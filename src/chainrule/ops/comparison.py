@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.arguments import Operand, tensor_of
-from chainrule.autograd.error_messages import broadcast_text
+from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
@@ -428,6 +428,8 @@ def isclose(
     mismatch = broadcast_text([a.shape, b.shape])
     if mismatch:
         raise ShapeError(f"isclose: {mismatch}")
+    if a.__class__ is not b.__class__:
+        check_devices((a, b), "isclose")
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 
 

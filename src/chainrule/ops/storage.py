@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import mmap
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import CPU, device_of, storage_of
 from chainrule.errors import AutogradError
 from chainrule.operation import operation
 
@@ -58,6 +60,23 @@ def pin_memory(x: Tensor, device: Any = None) -> Tensor:
 def is_pinned(x: Tensor, device: Any = None) -> bool:
     """Return whether the memory is page-locked: False."""
     return False
+
+
+@operation()
+def record_stream(x: Tensor, stream: Any) -> None:
+    """Keep the memory until a stream has done its work, once the tensor is used no more.
+
+    For tensors that another `chainrule.cuda.Stream` uses than the one that made them. Without a GPU
+    it has no effect.
+    """
+    array = storage_of(x._array)
+    if device_of(array) != CPU:
+        weakref.finalize(array, _release, array.data, stream)
+
+
+def _release(memory: Any, stream: Any) -> None:
+    """Let go of memory, of which nothing else is left, when a stream has used it."""
+    stream.synchronize()
 
 
 @operation()

@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule import ops, pytree
 from chainrule.arguments import cast, tensor_of
+from chainrule.autograd.error_messages import check_devices
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.location import file_text
@@ -197,6 +198,8 @@ def _checked_direction(title: str, x: Tensor, given: Any, kind: str, like: str) 
             f"{title}: {kind} must have the shape of {like}: got {list(t.shape)}, expected "
             f"{list(x.shape)}"
         )
+    if t._array.__class__ is not x._array.__class__:
+        check_devices((x._array, t._array), f"{title}, for {kind}")
     if x.dtype.kind not in "fc":
         return None
     if t.dtype.kind == "c" and x.dtype.kind == "f":
