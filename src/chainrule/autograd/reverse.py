@@ -51,7 +51,19 @@ Array = Any
 
 def owned(array: Array, alone: bool) -> Array:
     """Return `array`, or a copy if something else may hold it or its memory."""
-    return array if is_own(array, alone) else namespace(array).array(array)
+    if is_own(array, alone):
+        return array
+    base = array.base if alone and array.__class__ is ndarray else None
+    if (  # a product that was transposed twice
+        base.__class__ is ndarray
+        and base.shape == array.shape
+        and base.strides == array.strides
+        and base.dtype == array.dtype
+        and count_references(base) <= ALONE + 1
+        and is_own(base, alone)
+    ):
+        return base
+    return namespace(array).array(array)
 
 
 def in_order_of(like: Array, array: Array, alone: bool) -> tuple[Array, bool]:

@@ -8,6 +8,7 @@ The names of a rule's parameters say what it needs, and only that is saved:
   `symmetric` primitive, ``g`` is either;
 * an input's name, or ``out``: that array; of several outputs, which then have names: an output's;
 * an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
+* an input's name with ``_transposed``: whether it is a large matrix in Fortran order;
 * ``shapes``: the shapes of all inputs; ``needs``: which of them require grad (for a rule of all);
 * keyword-only parameters: settings of the operation.
 
@@ -193,6 +194,15 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names[1:count], names[count : count + code.co_kwonlyargcount]
 
 
+_ORDER_MIN_ELEMENTS = 1 << 12
+"""Number of elements of a matrix from which its order in memory matters."""
+
+
+def _is_transposed(x: Array) -> bool:
+    flags = getattr(x, "flags", None)  # a compiler's symbol has none
+    return x.ndim == 2 and flags is not None and flags.f_contiguous and not flags.c_contiguous
+
+
 class Plan:
     """Derivatives of one primitive for one choice of inputs: values to save, functions to call."""
 
@@ -233,12 +243,16 @@ class Plan:
         def spelled(name: str, origin: int | None) -> str:
             if origin is None:
                 stem, _, aspect = name.rpartition("_")
+                if aspect == "transposed":
+                    return f"{stem}.size >= {_ORDER_MIN_ELEMENTS} and is_transposed({stem})"
                 return f"{stem}.{aspect}" if stem else "tuple([a.shape for a in arrays])"
             return name if origin >= 0 else f"out[{~origin}]" if primitive.multiple else "out"
 
         parts = [spelled(*pair) + ", " for pair in zip(self.saves, self.origins, strict=True)]
         inputs = "*arrays" if "shapes" in self.saves else ", ".join(primitive.inputs) or "*_"
-        picker: Callable[..., tuple[Any, ...]] = eval(f"lambda out, {inputs}: ({''.join(parts)})")
+        picker: Callable[..., tuple[Any, ...]] = eval(
+            f"lambda out, {inputs}: ({''.join(parts)})", {"is_transposed": _is_transposed}
+        )
         return picker
 
     def _first_vjp(self, *arguments: Any) -> tuple[Any, ...]:
