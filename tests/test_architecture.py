@@ -279,6 +279,7 @@ LAZY_IMPORTS = {
     "chainrule.compiler.native": "imports the native backend, if it is asked for",
     "chainrule.kernels.gather_scatter": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.parallel": "needed by large arrays only: keeps import chainrule fast",
+    "chainrule.kernels.product_stacks": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.threads": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.random.generator": "imports numpy.random",
 }

@@ -51,6 +51,10 @@ class Traits(TypedDict, total=False):
     """A fused native loop pays for large eager arrays: "memory" if NumPy needs a single call for
     the value, which is bound by memory traffic, "compute" if it needs more."""
 
+    in_parts: bool
+    """A formula of one array's elements, of several calls of NumPy: large arrays are computed in
+    parts, by several threads."""
+
     libm: bool
     """A function of the C math library: compiled loops call it for small arrays."""
 
@@ -96,6 +100,7 @@ class Primitive:
         "differentiable",
         "form",
         "forward",
+        "in_parts",
         "inputs",
         "joint",
         "jvp",
@@ -147,6 +152,7 @@ class Primitive:
         plain = not (self.joint or self.multiple)
         self.form = traits.get("form") or ("unary" if plain and len(inputs) == 1 else "any")
         self.native = traits.get("native")
+        self.in_parts = traits.get("in_parts", False)
         self.libm = traits.get("libm", False)
         self.series = traits.get("series")
         self.part = traits.get("part")
@@ -193,6 +199,9 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
     names, count = code.co_varnames, code.co_argcount
     return names[1:count], names[count : count + code.co_kwonlyargcount]
 
+
+PARTS_MIN_ELEMENTS = 1 << 18
+"""Number of elements from which a formula of several calls of NumPy is computed in parts."""
 
 _ORDER_MIN_ELEMENTS = 1 << 12
 """Number of elements of a matrix from which its order in memory matters."""
@@ -281,7 +290,18 @@ class Plan:
             return f"{name}({', '.join(['xp', *values, *keywords])})"
 
         times = "g * " if primitive.scales else ""
-        if primitive.joint:
+        in_parts = ""
+        rule = primitive.vjp[0] if primitive.in_parts else None
+        if rule is not None:
+            result = f"({times}{call('rule', rule)},)"
+            values, names = parameters(rule)
+            chosen = ", ".join([f"{name!r}: settings[{name!r}]" for name in names])
+            in_parts = (
+                f"    if xp.rule_kernels is not None and g.size >= {PARTS_MIN_ELEMENTS}:\n"
+                f"        product = xp.rule_kernels['formula_in_parts']\n"
+                f"        return (product(xp, rule, ({', '.join(values)},), {{{chosen}}}, g),)\n"
+            )
+        elif primitive.joint:
             result = call("rule", primitive.joint)
         else:
             parts = [
@@ -292,7 +312,7 @@ class Plan:
             ]
             result = f"({', '.join(parts)},)"
         unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
-        source = f"def vjp(xp, g, saved, settings):\n{unpack}    return {result}\n"
+        source = f"def vjp(xp, g, saved, settings):\n{unpack}{in_parts}    return {result}\n"
         filename = f"<vjp of {primitive.name} {self.needs}>"
         exec(compile(source, filename, "exec"), scope)
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -334,6 +354,18 @@ def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     return functools.partial(primitive.forward, xp)
 
 
+def in_parts_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
+    """Return the forward function for NumPy's namespace, with parts of large arrays."""
+    formula: Any = primitive.forward
+
+    def forward(x: Array, **settings: Any) -> Array:
+        if x.size >= PARTS_MIN_ELEMENTS:
+            return xp.rule_kernels["formula_in_parts"](xp, formula, (x,), settings)
+        return formula(xp, x, **settings)
+
+    return forward
+
+
 def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     """Return the primitive as a function for rules to call; of tensors, it records one node."""
     return primitive.apply if getattr(xp, "records", False) else forward_of(primitive, xp)
@@ -356,7 +388,7 @@ def use_kernel(formula: Rule) -> Rule:
 
 def use_kernel_for_many(formula: Rule) -> Rule:
     """Let a namespace do so from the size on at which several threads pay."""
-    return _use_kernel(formula, 1 << 18)
+    return _use_kernel(formula, PARTS_MIN_ELEMENTS)
 
 
 def _use_kernel(formula: Rule, min_size: int) -> Rule:
