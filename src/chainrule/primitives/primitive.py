@@ -8,7 +8,8 @@ The names of a rule's parameters say what it needs, and only that is saved:
   `symmetric` primitive, ``g`` is either;
 * an input's name, or ``out``: that array; of several outputs, which then have names: an output's;
 * an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
-* an input's name with ``_transposed``: whether it is a large matrix in Fortran order;
+* an input's name with ``_transposed``: whether it is a large matrix in Fortran order, of NumPy's or
+  CuPy's: of a compiler's symbols, no size is read;
 * ``shapes``: the shapes of all inputs; ``needs``: which of them require grad (for a rule of all);
 * keyword-only parameters: settings of the operation.
 
@@ -208,8 +209,8 @@ _ORDER_MIN_ELEMENTS = 1 << 12
 
 
 def _is_transposed(x: Array) -> bool:
-    flags = getattr(x, "flags", None)  # a compiler's symbol has none
-    return x.ndim == 2 and flags is not None and flags.f_contiguous and not flags.c_contiguous
+    large = x.ndim == 2 and x.size >= _ORDER_MIN_ELEMENTS
+    return large and x.flags.f_contiguous and not x.flags.c_contiguous
 
 
 class Plan:
@@ -253,7 +254,7 @@ class Plan:
             if origin is None:
                 stem, _, aspect = name.rpartition("_")
                 if aspect == "transposed":
-                    return f"{stem}.size >= {_ORDER_MIN_ELEMENTS} and is_transposed({stem})"
+                    return f"{stem}.__class__.__name__ == 'ndarray' and is_transposed({stem})"
                 return f"{stem}.{aspect}" if stem else "tuple([a.shape for a in arrays])"
             return name if origin >= 0 else f"out[{~origin}]" if primitive.multiple else "out"
 
