@@ -10,7 +10,9 @@ import chainrule as cr
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 200), (200, 3), (70, 64), (1, 50)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (3, 200), (200, 3), (70, 64), (64, 64), (65, 63), (1, 5000)]
+)
 def test_gradients_of_transposed_weights_are_in_c_order(shape: tuple[int, int]) -> None:
     rows, columns = shape
     x = cr.tensor(RNG.standard_normal((5, columns)))
@@ -23,6 +25,18 @@ def test_gradients_of_transposed_weights_are_in_c_order(shape: tuple[int, int]) 
     np.testing.assert_allclose(found, g.T @ x.numpy())
     (x @ w.T).backward(cr.tensor(g))
     np.testing.assert_allclose(w.grad.numpy(), 2 * (g.T @ x.numpy()))
+
+
+def test_a_product_that_something_else_views_is_copied_into_the_gradient() -> None:
+    x, kept = cr.ones(5, 70), []
+    w = cr.tensor(RNG.standard_normal((70, 70)), requires_grad=True)
+    v = w.T
+    v.register_hook(lambda g: kept.append(g.T))
+    (x @ v).sum().backward()
+    before = kept[0].numpy().copy()
+    w.grad.zero_()
+    np.testing.assert_array_equal(kept[0].numpy(), before)
+    assert before.any()
 
 
 PROGRAMS = {

@@ -80,11 +80,12 @@ def test_stacks_of_products_agree_with_single_ones_in_any_number_of_threads(
 
 def test_parts_and_steps_cover_all() -> None:
     for samples, most, multiplies in ((1, 1, 1), (7, 3, 1), (7, 3, 1 << 22), (99, 2, 1 << 22)):
-        parts = product_stacks.parts_of(samples, most, multiplies)
+        parts = product_stacks.parts_of(np, samples, most, multiplies)
         blocks = [block for part in parts for block in part]
         assert all(len(range(samples)[block]) <= most for block in blocks)
         assert [i for block in blocks for i in range(samples)[block]] == list(range(samples))
         assert (len(parts) > 1) == (samples > 1 and multiplies > 1)
+    assert len(product_stacks.parts_of(None, 99, 2, 1 << 22)) == 1  # on a device
     x = np.zeros(1)
     for length, multiplies in ((1, 1), (64, 4608), (1000, 2304), (169, 20000), (7, 70000)):
         stack = product_stacks.Stack(x, length, multiplies, alone=False)

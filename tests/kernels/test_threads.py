@@ -43,6 +43,10 @@ FUNCTIONS: dict[str, Callable[..., cr.Tensor]] = {
     "log_softmax": lambda x: x.log_softmax(-1),
     "logsumexp": lambda x: x.logsumexp(-1, keepdim=True).expand(x.shape),
     "layer_norm": lambda x: cr.nn.functional.layer_norm(x, x.shape[-1:]),
+    "softplus": lambda x: cr.nn.functional.softplus(x, beta=2, threshold=3),
+    "elu": lambda x: cr.nn.functional.elu(x, 0.5),
+    "mish": cr.nn.functional.mish,
+    "logsigmoid": cr.nn.functional.logsigmoid,
 }
 
 
@@ -75,7 +79,7 @@ def test_parts_give_the_bits_of_one_call(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["sigmoid", "tanh", "relu"])
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "relu", "softplus", "elu"])
 def test_large_arrays_give_the_bits_of_small_ones(name: str, dtype: str) -> None:
     x, g = (RNG.standard_normal(300_001).astype(dtype) for _ in range(2))
     x[:5] = [np.nan, np.inf, -np.inf, 0.0, -0.0]

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.backend import numpy_namespace
+from chainrule.kernels import product_stacks
+from chainrule.kernels.threads import using_threads
 
 
 def random(*shape):
@@ -73,3 +76,23 @@ def test_gradients():
     np.testing.assert_allclose(x.grad.numpy(), g @ w.detach().numpy())
     np.testing.assert_allclose(w.grad.numpy(), g.T @ x.detach().numpy())
     np.testing.assert_allclose(b.grad.numpy(), g.sum(0))
+
+
+@pytest.mark.parametrize("serial", [0, 5 * 6 * 7 - 1, 5 * 6 * 7])
+@pytest.mark.parametrize("shape", [(8,), (1, 8), (2, 3), (1, 1)])
+def test_stacks_of_products_in_threads_have_the_same_bits(shape, serial, monkeypatch):
+    monkeypatch.setattr(numpy_namespace, "_STACK_MIN_ELEMENTS", 1)
+    monkeypatch.setattr(product_stacks, "_PARALLEL_MIN_MULTIPLIES", 1)
+    monkeypatch.setattr(product_stacks, "_SERIAL_MULTIPLIES", serial)
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "complex128", "int64"):
+        x, y = (rng.integers(-9, 9, (*shape, *matrix)).astype(dtype) for matrix in ((5, 6), (7, 6)))
+        with using_threads(3):
+            found = cr.tensor(x) @ cr.tensor(y).swapaxes(-1, -2)
+        np.testing.assert_array_equal(found.numpy(), np.matmul(x, y.swapaxes(-1, -2)))
+    other = cr.ones(3, *(1,) * (len(shape) - 1), 7, 6).mT  # a stack that is broadcast, or an error
+    if shape[0] in (1, 3):
+        assert (cr.tensor(x, dtype=cr.float32) @ other).shape == (3, *shape[1:], 5, 7)
+    else:
+        with pytest.raises(cr.ShapeError):
+            cr.tensor(x, dtype=cr.float32) @ other

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.optim import SGD, Adam
+from chainrule.kernels import parallel
+from chainrule.kernels.threads import using_threads
+from chainrule.optim import SGD, Adam, update_rule
 
 ADAM_OPTIONS: list[dict[str, Any]] = [
     {},
@@ -378,6 +380,31 @@ def test_parameters_may_lie_in_memory_as_they_like(transposed: bool) -> None:
     w.grad = cr.ones(w.shape, dtype=cr.complex128)
     Adam([w], lr=0.5).step()
     np.testing.assert_allclose(base, np.arange(6.0).reshape(2, 3) - 0.5 + 1j, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "options"), CASES)
+def test_large_parameters_are_updated_in_parts_to_the_bit(
+    kind: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "PART_MIN_ELEMENTS", 5)
+    rng = np.random.default_rng(0)
+    value, g = rng.standard_normal((2, 4, 5))
+    found = []
+    for smallest in (1, 5, 21):  # in parts with a state and without, with a state only, whole
+        monkeypatch.setattr(update_rule, "_PARALLEL_MIN_ELEMENTS", smallest)
+        parameters = [cr.tensor(value, requires_grad=True) for _ in range(2)]
+        parameters[1].data = cr.from_numpy(np.asfortranarray(value))  # can't be divided
+        optimizer = getattr(cr.optim, kind)(parameters, **{"lr": 0.1, **options})
+        with using_threads(3):
+            for _ in range(3):
+                for w in parameters:
+                    w.grad = cr.tensor(g)
+                optimizer.step()
+        found.append([w.detach().numpy() for w in parameters])
+    for arrays in found[:2]:
+        for one, other in zip(arrays, found[2], strict=True):
+            assert not np.array_equal(one, value)
+            np.testing.assert_array_equal(one, other)
 
 
 RATES = {"Adadelta": 50.0, "Adagrad": 0.5, "Adafactor": 0.1, "Rprop": 0.1}

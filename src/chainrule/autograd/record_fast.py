@@ -35,6 +35,7 @@ from chainrule.primitives.primitive import (
     Substitute,
     for_each_primitive,
     forward_of,
+    in_parts_of,
 )
 
 Array = Any
@@ -74,7 +75,8 @@ def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
 
 def _kernel(primitive: Primitive) -> Callable[..., Any]:
     """Return the forward function of a primitive for NumPy arrays."""
-    plain, substitute = forward_of(primitive, numpy_xp), primitive.substitute
+    find = in_parts_of if primitive.in_parts else forward_of
+    plain, substitute = find(primitive, numpy_xp), primitive.substitute
     return plain if substitute is None else substitute.forward(plain)
 
 

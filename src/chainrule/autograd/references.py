@@ -37,3 +37,20 @@ def is_own(array: Any, alone: bool) -> bool:
     return (
         alone and array.__class__ is ndarray and array.base is None and bool(array.flags.writeable)
     )
+
+
+def own_memory(array: Any, alone: bool) -> Any:
+    """Return such an array itself, or the equal one that it alone is a view of; None for others."""
+    if is_own(array, alone):
+        return array
+    base = array.base if alone and array.__class__ is ndarray else None
+    if (  # a product that was transposed twice
+        base.__class__ is ndarray
+        and base.shape == array.shape
+        and base.strides == array.strides
+        and base.dtype == array.dtype
+        and count_references(base) <= ALONE + 1
+        and is_own(base, alone)
+    ):
+        return base
+    return None

@@ -36,7 +36,7 @@ from chainrule.autograd.node import (
     reachable,
 )
 from chainrule.autograd.reachability import capture_constants, leading, leads, reachable_with
-from chainrule.autograd.references import ALONE, count_references, is_own
+from chainrule.autograd.references import ALONE, count_references, own_memory
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray
@@ -51,7 +51,8 @@ Array = Any
 
 def owned(array: Array, alone: bool) -> Array:
     """Return `array`, or a copy if something else may hold it or its memory."""
-    return array if is_own(array, alone) else namespace(array).array(array)
+    own = own_memory(array, alone)
+    return namespace(array).array(array) if own is None else own
 
 
 def in_order_of(like: Array, array: Array, alone: bool) -> tuple[Array, bool]:

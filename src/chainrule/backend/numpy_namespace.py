@@ -473,6 +473,7 @@ RULE_KERNELS = {
     "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
+    "parallel": ("formula_in_parts",),
     "pooling": ("max_pool_vjp",),
     "softmax_norm": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),

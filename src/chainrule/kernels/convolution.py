@@ -225,7 +225,7 @@ class _Layout:
         self.depth = math.prod(self.inner) * self.inputs
         multiplies = groups * self.height * self.depth
         most = max(fitting, -(-_MIN_COLUMNS // plane))
-        self.parts = parts_of(samples, most, samples * plane * multiplies)
+        self.parts = parts_of(xp, samples, most, samples * plane * multiplies)
         self.samples = self.parts[0][0].stop
         self.plane, self.columns = plane, self.samples * plane
 

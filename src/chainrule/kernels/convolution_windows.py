@@ -52,7 +52,7 @@ class Windows:
         self.plane, self.row = math.prod(size), self.channels * math.prod(kernel)
         most = max(_WINDOW_ELEMENTS // (self.row * self.plane), 1)
         multiplies = self.row * outputs
-        self.parts = parts_of(samples, most, samples * self.plane * multiplies)
+        self.parts = parts_of(xp, samples, most, samples * self.plane * multiplies)
         alone = len(self.parts) == 1
         self.stack = Stack(x, self.plane, multiplies, alone=alone, sums=sums)
 

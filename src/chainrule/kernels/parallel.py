@@ -81,6 +81,33 @@ def parallel_fill(
     return threads.parallel_for(part, range(parts))
 
 
+def formula_in_parts(
+    _: Any,
+    xp: Any,  # the namespace of the rules
+    formula: Callable[..., Array],
+    arrays: tuple[Array, ...],
+    settings: dict[str, Any],
+    g: Array | None = None,
+) -> Array:
+    """Return a formula of elements, or its product with `g`, in parallel parts if that pays."""
+    inputs = arrays if g is None else (g, *arrays)
+    like = inputs[0]
+    alike = all(array.dtype == like.dtype for array in inputs) and like.dtype.char in "fd"
+    if not alike or threads.get_num_threads() == 1 or not _can_split(inputs, {}, by_rows=False):
+        value = formula(xp, *arrays, **settings)
+        return value if g is None else g * value
+
+    def fill(_: Any, out: Array, *parts: Array) -> None:
+        if g is None:
+            out[...] = formula(xp, *parts, **settings)
+        else:
+            xp.multiply(parts[0], formula(xp, *parts[1:], **settings), out=out)
+
+    out = xp.empty(like.shape, like.dtype)
+    parallel_fill(fill, xp, (out, *inputs), {}, by_rows=False)
+    return out
+
+
 def _can_split(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
     out = arrays[0]
     if by_rows and settings.get("axis") == 0:

@@ -67,13 +67,13 @@ class Stack:
         return [*found, (slice(whole, self.length), rest)] if rest else found
 
 
-def parts_of(samples: int, most: int, multiplies: int) -> list[list[slice]]:
+def parts_of(xp: Any, samples: int, most: int, multiplies: int) -> list[list[slice]]:
     """Return parts for several threads, each of which is a list of blocks of up to `most` samples.
 
-    One part if a second thread doesn't pay. Parts do not depend on the number of threads.
+    One part if a second thread doesn't pay, or on a device: it doesn't depend on their number.
     """
     count = -(-samples // most)
-    pays = multiplies >= _PARALLEL_MIN_MULTIPLIES
+    pays = xp is np and multiplies >= _PARALLEL_MIN_MULTIPLIES
     if pays:
         count = min(-(-count // 4) * 4, samples)  # for two or four threads of equal work
     size = -(-samples // count)

@@ -155,7 +155,7 @@ class UpdateRule(Optimizer, ABC):
             self._apply(xp, p, g, part, numbers, xp.empty_like(p))
 
         arrays = (p, g, *[state[name] for name in names])
-        smallest = _PARALLEL_MIN_ELEMENTS if names else 1 << 19  # a pass or two, or many
+        smallest = _PARALLEL_MIN_ELEMENTS * (1 if names else 4)  # a few passes take less time
         parallel_fill(fill, numpy_xp, arrays, {}, by_rows=False, smallest=smallest)
 
     def _arrays(

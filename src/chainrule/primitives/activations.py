@@ -56,7 +56,9 @@ def _leaky_relu_partial(xp: Any, x: Array, *, slope: float) -> Array:
     return step + slope * (1 - step)
 
 
-leaky_relu = elementwise("leaky_relu", _leaky_relu_partial, forward=_leaky_relu, native="compute")
+leaky_relu = elementwise(
+    "leaky_relu", _leaky_relu_partial, forward=_leaky_relu, native="compute", in_parts=True
+)
 
 
 def _elu(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
@@ -79,18 +81,20 @@ def _elu_partial(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) 
     return xp.masked(slope, negative) + (step if scale == 1 else step * scale)
 
 
-elu = elementwise("elu", _elu_partial, forward=_elu, native="compute")
+elu = elementwise("elu", _elu_partial, forward=_elu, native="compute", in_parts=True)
 
 
 def _hardswish(xp: Any, x: Array) -> Array:
-    return x * (xp.minimum(xp.maximum(x + 3, 0.0), 6.0) / 6)
+    return x * (xp.clip(x + 3, 0.0, 6.0) / 6)
 
 
 def _hardswish_partial(xp: Any, x: Array) -> Array:
     return xp.masked(x / 3 + 0.5, xp.abs(x) < 3) + xp.astype(x >= 3, x.dtype)
 
 
-hardswish = elementwise("hardswish", _hardswish_partial, forward=_hardswish, native="compute")
+hardswish = elementwise(
+    "hardswish", _hardswish_partial, forward=_hardswish, native="compute", in_parts=True
+)
 
 # --- smooth activations ---------------------------------------------------------------------------
 
@@ -113,7 +117,9 @@ def _softplus_partial(xp: Any, x: Array, out: Array, *, beta: float, threshold: 
     return xp.maximum(slope, _step_above(xp, x if beta == 1 else x * beta, threshold))
 
 
-softplus = elementwise("softplus", _softplus_partial, forward=_softplus, native="compute")
+softplus = elementwise(
+    "softplus", _softplus_partial, forward=_softplus, native="compute", in_parts=True
+)
 
 
 def _logsigmoid(xp: Any, x: Array) -> Array:
@@ -121,7 +127,11 @@ def _logsigmoid(xp: Any, x: Array) -> Array:
 
 
 logsigmoid = elementwise(
-    "logsigmoid", lambda xp, x: xp.sigmoid(-x), forward=_logsigmoid, native="compute"
+    "logsigmoid",
+    lambda xp, x: xp.sigmoid(-x),
+    forward=_logsigmoid,
+    native="compute",
+    in_parts=True,
 )
 
 
@@ -130,7 +140,9 @@ def _softsign_partial(xp: Any, x: Array) -> Array:
     return inverse * inverse
 
 
-softsign = elementwise("softsign", _softsign_partial, forward=lambda xp, x: x / (1 + xp.abs(x)))
+softsign = elementwise(
+    "softsign", _softsign_partial, forward=lambda xp, x: x / (1 + xp.abs(x)), in_parts=True
+)
 
 
 def _mish_parts(xp: Any, x: Array) -> tuple[Array, Array]:
@@ -152,7 +164,7 @@ def _mish_partial(xp: Any, x: Array) -> Array:
     return n * inverse + small * (4 * (e * inverse) * ((e + 1) * inverse))
 
 
-mish = elementwise("mish", _mish_partial, forward=_mish, native="compute")
+mish = elementwise("mish", _mish_partial, forward=_mish, native="compute", in_parts=True)
 
 
 def _density(xp: Any, x: Array) -> Array:
@@ -209,4 +221,6 @@ def _gelu_tanh_partial(xp: Any, x: Array) -> Array:
 
 
 # Hendrycks, Gimpel, Gaussian error linear units, arXiv 1606.08415
-gelu_tanh = elementwise("gelu_tanh", _gelu_tanh_partial, forward=_gelu_tanh, label="GeluBackward0")
+gelu_tanh = elementwise(
+    "gelu_tanh", _gelu_tanh_partial, forward=_gelu_tanh, label="GeluBackward0", in_parts=True
+)

@@ -25,7 +25,7 @@ def _matmul_x(xp: Any, g: Array, y: Array, x_ndim: int) -> Array:
     return xp.matmul(g, _swap(xp, y))
 
 
-def _matmul_y(xp: Any, g: Array, x: Array, y_ndim: int) -> Array:
+def _matmul_y(xp: Any, g: Array, x: Array, y_ndim: int, y_transposed: bool) -> Array:
     if x.ndim == 1:
         return g * x if y_ndim == 1 else xp.expand_dims(x, axis=-1) * xp.expand_dims(g, axis=-2)
     if y_ndim <= 2 < x.ndim:
@@ -35,6 +35,8 @@ def _matmul_y(xp: Any, g: Array, x: Array, y_ndim: int) -> Array:
         x = xp.reshape(x, (rows, x.shape[-1]))
     if y_ndim == 1:
         return xp.matmul(_swap(xp, x), xp.expand_dims(g, axis=-1))[..., 0]
+    if y_transposed:  # so that a weight that is used transposed gets a gradient in its own order
+        return _swap(xp, xp.matmul(_swap(xp, g), x))
     return xp.matmul(_swap(xp, x), g)
 
 

@@ -8,6 +8,8 @@ The names of a rule's parameters say what it needs, and only that is saved:
   `symmetric` primitive, ``g`` is either;
 * an input's name, or ``out``: that array; of several outputs, which then have names: an output's;
 * an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
+* an input's name with ``_transposed``: whether it is a large matrix in Fortran order, of NumPy's or
+  CuPy's: of a compiler's symbols, no size is read;
 * ``shapes``: the shapes of all inputs; ``needs``: which of them require grad (for a rule of all);
 * keyword-only parameters: settings of the operation.
 
@@ -49,6 +51,10 @@ class Traits(TypedDict, total=False):
     native: Literal["memory", "compute"]
     """A fused native loop pays for large eager arrays: "memory" if NumPy needs a single call for
     the value, which is bound by memory traffic, "compute" if it needs more."""
+
+    in_parts: bool
+    """A formula of one array's elements, of several calls of NumPy: large arrays are computed in
+    parts, by several threads."""
 
     libm: bool
     """A function of the C math library: compiled loops call it for small arrays."""
@@ -95,6 +101,7 @@ class Primitive:
         "differentiable",
         "form",
         "forward",
+        "in_parts",
         "inputs",
         "joint",
         "jvp",
@@ -146,6 +153,7 @@ class Primitive:
         plain = not (self.joint or self.multiple)
         self.form = traits.get("form") or ("unary" if plain and len(inputs) == 1 else "any")
         self.native = traits.get("native")
+        self.in_parts = traits.get("in_parts", False)
         self.libm = traits.get("libm", False)
         self.series = traits.get("series")
         self.part = traits.get("part")
@@ -193,6 +201,18 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names[1:count], names[count : count + code.co_kwonlyargcount]
 
 
+PARTS_MIN_ELEMENTS = 1 << 18
+"""Number of elements from which a formula of several calls of NumPy is computed in parts."""
+
+_ORDER_MIN_ELEMENTS = 1 << 12
+"""Number of elements of a matrix from which its order in memory matters."""
+
+
+def _is_transposed(x: Array) -> bool:
+    large = x.ndim == 2 and x.size >= _ORDER_MIN_ELEMENTS
+    return large and x.flags.f_contiguous and not x.flags.c_contiguous
+
+
 class Plan:
     """Derivatives of one primitive for one choice of inputs: values to save, functions to call."""
 
@@ -233,12 +253,16 @@ class Plan:
         def spelled(name: str, origin: int | None) -> str:
             if origin is None:
                 stem, _, aspect = name.rpartition("_")
+                if aspect == "transposed":
+                    return f"{stem}.__class__.__name__ == 'ndarray' and is_transposed({stem})"
                 return f"{stem}.{aspect}" if stem else "tuple([a.shape for a in arrays])"
             return name if origin >= 0 else f"out[{~origin}]" if primitive.multiple else "out"
 
         parts = [spelled(*pair) + ", " for pair in zip(self.saves, self.origins, strict=True)]
         inputs = "*arrays" if "shapes" in self.saves else ", ".join(primitive.inputs) or "*_"
-        picker: Callable[..., tuple[Any, ...]] = eval(f"lambda out, {inputs}: ({''.join(parts)})")
+        picker: Callable[..., tuple[Any, ...]] = eval(
+            f"lambda out, {inputs}: ({''.join(parts)})", {"is_transposed": _is_transposed}
+        )
         return picker
 
     def _first_vjp(self, *arguments: Any) -> tuple[Any, ...]:
@@ -267,7 +291,18 @@ class Plan:
             return f"{name}({', '.join(['xp', *values, *keywords])})"
 
         times = "g * " if primitive.scales else ""
-        if primitive.joint:
+        in_parts = ""
+        rule = primitive.vjp[0] if primitive.in_parts else None
+        if rule is not None:
+            result = f"({times}{call('rule', rule)},)"
+            values, names = parameters(rule)
+            chosen = ", ".join([f"{name!r}: settings[{name!r}]" for name in names])
+            in_parts = (
+                f"    if xp.rule_kernels is not None and g.size >= {PARTS_MIN_ELEMENTS}:\n"
+                f"        product = xp.rule_kernels['formula_in_parts']\n"
+                f"        return (product(xp, rule, ({', '.join(values)},), {{{chosen}}}, g),)\n"
+            )
+        elif primitive.joint:
             result = call("rule", primitive.joint)
         else:
             parts = [
@@ -278,7 +313,7 @@ class Plan:
             ]
             result = f"({', '.join(parts)},)"
         unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
-        source = f"def vjp(xp, g, saved, settings):\n{unpack}    return {result}\n"
+        source = f"def vjp(xp, g, saved, settings):\n{unpack}{in_parts}    return {result}\n"
         filename = f"<vjp of {primitive.name} {self.needs}>"
         exec(compile(source, filename, "exec"), scope)
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -320,6 +355,21 @@ def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     return functools.partial(primitive.forward, xp)
 
 
+def in_parts_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
+    """Return the forward function for NumPy's namespace, with parts of large arrays."""
+    names = primitive.settings
+    taken = "".join([f", {name}" for name in names])
+    given = "".join([f", {name}={name}" for name in names])
+    chosen = ", ".join([f"{name!r}: {name}" for name in names])
+    forward: Callable[..., Any] = eval(  # a function with ** takes 0.15 µs more
+        f"lambda x{', *' if names else ''}{taken}: formula(xp, x{given}) "
+        f"if x.size < {PARTS_MIN_ELEMENTS} "
+        f"else xp.rule_kernels['formula_in_parts'](xp, formula, (x,), {{{chosen}}})",
+        {"formula": primitive.forward, "xp": xp},
+    )
+    return forward
+
+
 def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     """Return the primitive as a function for rules to call; of tensors, it records one node."""
     return primitive.apply if getattr(xp, "records", False) else forward_of(primitive, xp)
@@ -342,7 +392,7 @@ def use_kernel(formula: Rule) -> Rule:
 
 def use_kernel_for_many(formula: Rule) -> Rule:
     """Let a namespace do so from the size on at which several threads pay."""
-    return _use_kernel(formula, 1 << 18)
+    return _use_kernel(formula, PARTS_MIN_ELEMENTS)
 
 
 def _use_kernel(formula: Rule, min_size: int) -> Rule:
