@@ -16,7 +16,9 @@ _FORMER_MODULES = {
             ops.covariance ops.distances ops.exchange ops.exponential ops.finding ops.integers
             ops.joining ops.kinks ops.ordering ops.overwriting ops.places ops.putting ops.quantiles
             ops.questions ops.regions ops.repeating ops.running ops.scattering ops.shaping
-            ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning""",
+            ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning
+            functional""",
+        "checks": "autograd.gradcheck",
         "compiler": "compiler.exporting",
         "fft": "fft.along fft.frequencies fft.planes fft.several",
         "linalg": "linalg.ranks linalg.systems linalg.triangular",

@@ -234,9 +234,9 @@ class Module(Stateful, HookDictionaries):
             dot = path + "." if path else ""
             stack += [(dot + name, child) for name, child in reversed(module._of(MODULE))]
 
-    def modules(self) -> Iterator[Module]:
-        """Yield this module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it, each once or as often as it is a member."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
