@@ -35,7 +35,7 @@ _FORMER_MODULES = {
         "autograd.modes": "autograd.grad_mode",
         "optim": """
             optim.adadelta optim.adafactor optim.adagrad optim.adamax optim.adamw optim.asgd
-            optim.nadam optim.radam optim.rmsprop optim.rprop""",
+            optim.nadam optim.radam optim.rmsprop optim.rprop optim.sparse_adam""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
         "hub": "utils.model_zoo",

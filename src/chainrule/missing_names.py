@@ -84,9 +84,7 @@ _INSTEAD = {
     "chainrule.onnx": {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
     },
-    "chainrule.optim": {
-        "SparseAdam": "gradients are dense: say optim.Adam",
-    },
+    "chainrule.optim": {},
     "chainrule.scipy": {
         "sparse cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
