@@ -19,6 +19,7 @@ _FORMER_MODULES = {
             ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning
             functional""",
         "checks": "autograd.gradcheck",
+        "profiler": "autograd.profiler",
         "compiler": "compiler.exporting",
         "fft": "fft.along fft.frequencies fft.planes fft.several",
         "linalg": "linalg.ranks linalg.systems linalg.triangular",
