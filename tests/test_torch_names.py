@@ -666,3 +666,20 @@ def test_private_names_of_trees_follow_pytorch() -> None:
         assert not m.tree_all(lambda n: n is None, tree)
         assert m.tree_all_only(int, lambda n: n > 0, tree)
         assert not m.tree_any_only(float, lambda n: n > 2, tree)
+
+
+def test_the_device_meta_is_the_cpu() -> None:
+    layers = [nn.Linear(3, 2) for _ in range(4)]
+    stacked, buffers = cr.func.stack_module_state(layers)
+    base = copy.deepcopy(layers[0]).to("meta")
+    x = cr.ones(5, 3, device="meta")
+
+    def call(parameters: Any, buffers: Any, x: cr.Tensor) -> cr.Tensor:
+        return cr.func.functional_call(base, (parameters, buffers), (x,))
+
+    found = cr.vmap(call, (0, 0, None))(stacked, buffers, x)
+    assert cr.allclose(found, cr.stack([layer(x) for layer in layers]))
+    assert x.to("meta").device == cr.device("meta") == cr.device("cpu")
+    with cr.device("meta"):
+        module = nn.Linear(2, 2)
+    assert module.to_empty(device="cpu") is module

@@ -440,6 +440,10 @@ class Module(Stateful, HookDictionaries):
 
         return self._apply(convert)
 
+    def to_empty(self: M, *, device: DeviceLike, recurse: bool = True) -> M:
+        """Move parameters and buffers to a device; return this module. Values stay as they are."""
+        return self._apply(lambda tensor: tensor.to(device), recurse)
+
     def type(self: M, dst_type: DTypeLike) -> M:
         """Convert all parameters and buffers to a dtype, integers too; return this module."""
         return self._apply(lambda tensor: tensor.to(dtype_of(dst_type)))
