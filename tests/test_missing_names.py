@@ -98,7 +98,6 @@ def test_functions_of_nn_are_in_functional() -> None:
     [
         ("chainrule.fx", "cr.graph"),
         ("chainrule.nn.quantized", "without quantized"),
-        ("chainrule.profiler", "cr.profile"),
         ("chainrule.utils.tensorboard", "matplotlib"),
     ],
 )

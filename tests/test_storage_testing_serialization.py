@@ -148,7 +148,7 @@ def test_settings_that_have_one_value() -> None:
         cr.set_default_device("cuda")
     x = cr.ones(1, 2, 3, 3).to(memory_format=cr.channels_last)
     assert x.contiguous(memory_format=cr.contiguous_format).layout == cr.strided
-    for name in ("mps", "xpu:0", "meta"):
+    for name in ("mps", "xpu:0", "xla"):
         with pytest.raises(cr.DeviceError, match=r"on the CPU, .* say device\('cpu'\)"):
             cr.device(name)
 

@@ -252,6 +252,9 @@ def test_spawn_calls_a_function_in_processes(tmp_path: Path) -> None:
 
 def test_settings_of_backends_can_be_set() -> None:
     cr.backends.cudnn.benchmark = True
+    with cr.backends.cudnn.flags(enabled=True), cr.backends.cuda.sdp_kernel(enable_flash=False):
+        cr.backends.cuda.enable_math_sdp(True)
+    assert issubclass(cr.cuda.OutOfMemoryError, MemoryError)
     cr.backends.cuda.matmul.allow_tf32 = True
     assert not cr.backends.mps.is_available()
     assert not cr.distributed.is_initialized()
@@ -666,3 +669,29 @@ def test_private_names_of_trees_follow_pytorch() -> None:
         assert not m.tree_all(lambda n: n is None, tree)
         assert m.tree_all_only(int, lambda n: n > 0, tree)
         assert not m.tree_any_only(float, lambda n: n > 2, tree)
+
+
+def test_the_device_meta_is_the_cpu() -> None:
+    layers = [nn.Linear(3, 2) for _ in range(4)]
+    stacked, buffers = cr.func.stack_module_state(layers)
+    base = copy.deepcopy(layers[0]).to("meta")
+    x = cr.ones(5, 3, device="meta")
+
+    def call(parameters: Any, buffers: Any, x: cr.Tensor) -> cr.Tensor:
+        return cr.func.functional_call(base, (parameters, buffers), (x,))
+
+    found = cr.vmap(call, (0, 0, None))(stacked, buffers, x)
+    assert cr.allclose(found, cr.stack([layer(x) for layer in layers]))
+    assert x.to("meta").device == cr.device("meta") == cr.device("cpu")
+    with cr.device("meta"):
+        module = nn.Linear(2, 2)
+    assert module.to_empty(device="cpu") is module
+
+
+def test_modules_of_functions_and_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert import_module("chainrule.functional").einsum is cr.einsum
+    assert import_module("chainrule.autograd.profiler").profile is cr.profiler.profile
+    check = cr.autograd.gradcheck
+    module = import_module("chainrule.autograd.gradcheck")
+    monkeypatch.delitem(vars(cr.autograd), "gradcheck")  # the import set it
+    assert module.gradcheck is check is cr.autograd.gradcheck

@@ -53,8 +53,8 @@ _LATER = {
         __name__: """
             accelerator amp array_api backends checks compiler cuda distributed
             distributions fft func hub io jit linalg
-            multiprocessing nn numpy onnx optim plotting scipy serialization signal sparse special
-            testing transforms tree types utils""",
+            multiprocessing nn numpy onnx optim plotting profiler scipy serialization signal sparse
+            special testing transforms tree types utils""",
         "chainrule.amp": "autocast GradScaler clear_autocast_cache is_autocast_enabled",
         "chainrule.arguments": "bfloat16",
         "chainrule.backends": """

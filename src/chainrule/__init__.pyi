@@ -34,6 +34,7 @@ from chainrule import onnx as onnx
 from chainrule import ops as ops
 from chainrule import optim as optim
 from chainrule import plotting as plotting
+from chainrule import profiler as profiler
 from chainrule import random as random
 from chainrule import scipy as scipy
 from chainrule import serialization as serialization

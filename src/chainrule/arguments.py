@@ -258,7 +258,7 @@ _OTHER_KINDS = dict.fromkeys("US", " Text is no number: convert it, as float(tex
 def is_device(item: Any) -> bool:
     """Return whether an argument of `to` is a device, and no dtype; raise for an unknown one."""
     name = str(item).partition(":")[0]
-    if isinstance(item, device) or (isinstance(item, str) and name in ("cpu", "cuda")):
+    if isinstance(item, device) or (isinstance(item, str) and name in ("cpu", "cuda", "meta")):
         return True
     if item.__class__ is int or (isinstance(item, str) and name.lower() in _OTHER_DEVICES):
         raise DeviceError(
@@ -268,7 +268,7 @@ def is_device(item: Any) -> bool:
     return False
 
 
-_OTHER_DEVICES = ("gpu", "mps", "xpu", "tpu", "hip", "xla", "meta", "vulkan", "opencl")
+_OTHER_DEVICES = ("gpu", "mps", "xpu", "tpu", "hip", "xla", "vulkan", "opencl")
 
 
 def destination(*args: Any, **kwargs: Any) -> tuple[DeviceLike, np.dtype[Any] | None]:

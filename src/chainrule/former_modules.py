@@ -16,7 +16,10 @@ _FORMER_MODULES = {
             ops.covariance ops.distances ops.exchange ops.exponential ops.finding ops.integers
             ops.joining ops.kinks ops.ordering ops.overwriting ops.places ops.putting ops.quantiles
             ops.questions ops.regions ops.repeating ops.running ops.scattering ops.shaping
-            ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning""",
+            ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning
+            functional""",
+        "checks": "autograd.gradcheck",
+        "profiler": "autograd.profiler",
         "compiler": "compiler.exporting",
         "fft": "fft.along fft.frequencies fft.planes fft.several",
         "linalg": "linalg.ranks linalg.systems linalg.triangular",
@@ -33,7 +36,7 @@ _FORMER_MODULES = {
         "autograd.modes": "autograd.grad_mode",
         "optim": """
             optim.adadelta optim.adafactor optim.adagrad optim.adamax optim.adamw optim.asgd
-            optim.nadam optim.radam optim.rmsprop optim.rprop""",
+            optim.nadam optim.radam optim.rmsprop optim.rprop optim.sparse_adam""",
         "utils.data": "utils.data._utils utils.data._utils.collate",
         "func": "nn.utils.stateless",
         "hub": "utils.model_zoo",

@@ -62,11 +62,16 @@ def grad_and_value(
 
 
 def jacrev(
-    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by reverse mode.
 
     `chainrule.jacobian` chooses the mode itself; see there for the arguments and the result.
+    PyTorch's `chunk_size`, which limits memory, changes nothing here.
 
     Examples
     --------
@@ -79,11 +84,16 @@ def jacrev(
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by forward mode.
 
     `chainrule.jacobian` chooses the mode itself; see there for the arguments and the result.
+    `func` runs once, so that PyTorch's `randomness` changes nothing here.
 
     Examples
     --------

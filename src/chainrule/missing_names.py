@@ -20,7 +20,6 @@ _INSTEAD = {
         "matrix_rank": "say linalg.matrix_rank",
         "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
         "range": "say arange, which leaves out the end",
-        "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
         "fx": "cr.graph(y) is what was recorded, and cr.compile(f).source what is compiled",
         "ao quantization quantize_per_tensor quantize_per_channel": "dtypes are "
         "NumPy's, without quantized ones",
@@ -96,9 +95,7 @@ _INSTEAD = {
     "chainrule.onnx": {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
     },
-    "chainrule.optim": {
-        "SparseAdam": "gradients are dense: say optim.Adam",
-    },
+    "chainrule.optim": {},
     "chainrule.scipy": {
         "sparse cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
@@ -114,12 +111,9 @@ _INSTEAD = {
         "Activation": "say cr.nn.ReLU() or another class, or call cr.relu(x) in forward",
     },
     "chainrule.utils": {
-        "benchmark bottleneck": "say timeit.repeat(f), and cr.profile(f) of a compiled function",
+        "bottleneck": "say timeit.repeat(f), and cr.profile(f) of a compiled function",
         "cpp_extension": "say cr.wrap(f, vjp=...) to give foreign code a derivative",
         "tensorboard": "losses are numbers after .item(): print them, or plot them with matplotlib",
-    },
-    "chainrule.autograd": {
-        "profiler": "cr.profile measures compiled functions, cProfile and perf all others",
     },
 }
 _MENDS = {

@@ -276,3 +276,18 @@ def test_a_format_string_shows_one_number_as_such() -> None:
     x = cr.tensor(2.5, requires_grad=True)
     assert f"{x} {x * 2} {x:6.3f} {cr.tensor(True)}" == "2.5 5.0  2.500 True"
     assert f"{x * cr.ones(1)}" == "tensor([2.5000], grad_fn=<MulBackward0>)"
+
+
+def test_profiles_of_options_and_what_is_given_on_top() -> None:
+    def text(*args: object, **options: object) -> str:
+        set_printoptions(*args, **options)
+        return format_tensor(np.full(2000, 1 / 3))
+
+    def run(*args: object, **options: object) -> str:
+        return contextvars.copy_context().run(text, *args, **options)
+
+    assert run(profile="full").count("0.3333") == 2000
+    assert run(profile="short") == "tensor([0.33, 0.33,  ..., 0.33, 0.33])"
+    assert run(3, profile="short") == "tensor([0.333, 0.333,  ..., 0.333, 0.333])"
+    with pytest.raises(ValueError, match="profile is one of default, short, full, got 'long'"):
+        set_printoptions(profile="long")

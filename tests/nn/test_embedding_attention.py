@@ -331,3 +331,47 @@ def test_errors(case: str) -> None:
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_attention_of_given_projections_is_that_of_the_module(apart: bool, batched: bool) -> None:
+    sizes = {"kdim": 3, "vdim": 2} if apart else {}
+    layer = cr.nn.MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True, **sizes)
+    shapes = (5, 3, 4), (6, 3, layer.kdim), (6, 3, layer.vdim)
+    inputs = [cr.randn(*shape) if batched else cr.randn(*shape)[:, 0] for shape in shapes]
+    mask = cr.randn(5, 6)
+    expected = layer(*inputs, attn_mask=mask, average_attn_weights=False)
+    weights = {f"{letter}_proj_weight": getattr(layer, f"{letter}_proj_weight") for letter in "qkv"}
+    found = cr.nn.functional.multi_head_attention_forward(
+        *inputs,
+        4,
+        2,
+        layer.in_proj_weight,
+        layer.in_proj_bias,
+        layer.bias_k,
+        layer.bias_v,
+        True,
+        0.5,
+        layer.out_proj.weight,
+        layer.out_proj.bias,
+        training=False,
+        attn_mask=mask,
+        use_separate_proj_weight=apart,
+        average_attn_weights=False,
+        **weights,
+    )
+    for got, wanted in zip(found, expected, strict=True):
+        assert got.shape == wanted.shape
+        assert cr.allclose(got, wanted)
+
+
+def test_wrong_arguments_of_attention_by_heads() -> None:
+    attend, x, w = cr.nn.functional.multi_head_attention_forward, cr.ones(3, 1, 4), cr.eye(4)
+    rest = None, None, None, False, 0.0, w, None
+    with pytest.raises(ValueError, match="embedding dimension of 6, divisible by 2 heads"):
+        attend(x, x, x, 6, 2, cr.cat([w, w, w]), *rest)
+    with pytest.raises(ValueError, match="static_k and static_v are not supported"):
+        attend(x, x, x, 4, 2, cr.cat([w, w, w]), *rest, static_k=x)
+    with pytest.raises(ValueError, match="need attn_mask if specifying the is_causal hint"):
+        attend(x, x, x, 4, 2, cr.cat([w, w, w]), *rest, is_causal=True)

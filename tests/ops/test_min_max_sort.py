@@ -187,3 +187,25 @@ def test_out_of_arithmetic_and_of_new_tensors() -> None:
     assert whole.tolist() == [0, 1]
     with pytest.raises(ValueError, match=r"eye\(\): `out` must have the shape"):
         cr.eye(2, out=out)
+
+
+def test_out_of_products_joins_and_elementwise_functions() -> None:
+    x, out = cr.tensor([[4.0, 1.0], [0.5, 2.0]]), cr.empty(2, 2)
+    functions = "exp log log1p expm1 sin cos tanh abs sigmoid floor ceil neg square reciprocal"
+    for name in functions.split():
+        assert getattr(cr, name)(x, out=out) is out
+        assert out.equal(getattr(cr, name)(x))
+    for name in ("pow", "matmul", "mm"):
+        assert getattr(cr, name)(x, x, out=out) is out
+        assert out.equal(getattr(cr, name)(x, x))
+    assert cr.clamp(x, 1, 3, out=out).tolist() == [[3, 1], [1, 2]]
+    assert cr.where(x > 1, x, 0.0, out=out).tolist() == [[4, 0], [0, 2]]
+    assert cr.cat([x[:1], x[1:]], out=out).equal(x)
+    assert cr.stack([x[0], x[1]], out=out).equal(x)
+    assert cr.mv(x, x[0], out=out[0]).tolist() == [17, 4]
+    assert cr.dot(x[0], x[0], out=out[1, 1]).item() == 17
+    assert out.tolist() == [[17, 4], [0.5, 17]]
+    assert cr.bmm(x[None], x[None], out=out[None])[0].equal(x @ x)
+    assert out.equal(x @ x)
+    with pytest.raises(RuntimeError, match=r"cat.*out=.* don't support automatic differentiation"):
+        cr.cat([x.clone().requires_grad_(), x], out=cr.empty(4, 2))

@@ -202,8 +202,8 @@ def test_other_norms():
     assert x.norm(1).item() == 8
     assert x.norm(float("inf"), dim=1).tolist() == [4, 1]
     assert x.norm("fro", 0).tolist() == pytest.approx([10**0.5, 4])
-    with pytest.raises(ValueError, match="p must be a number or 'fro', got 'nuc'"):
-        x.norm("nuc")
+    with pytest.raises(ValueError, match="p must be a number, 'fro' or 'nuc', got 'max'"):
+        x.norm("max")
 
 
 @pytest.mark.parametrize("p", [0, 0.5, 1.5, 3, -1, -float("inf")])
@@ -300,3 +300,13 @@ def test_a_norm_in_another_dtype():
         compare_with_torch(
             lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0
         )
+
+
+def test_nuclear_norms_are_sums_of_singular_values() -> None:
+    x = cr.tensor(np.random.default_rng(1).normal(size=(4, 3, 2)), requires_grad=True)
+    assert cr.gradcheck(lambda x: cr.norm(x, "nuc"), x)
+    for dim, keepdim in ((None, False), ((0, 2), True), ((2, 1), False)):
+        expected = cr.linalg.matrix_norm(x, "nuc", dim or (-2, -1), keepdim)
+        assert cr.allclose(x.norm("nuc", dim, keepdim), expected)
+    with pytest.raises(ValueError, match="p='nuc' is a norm of matrices"):
+        cr.norm(x[0, 0], "nuc")

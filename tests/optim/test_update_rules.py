@@ -423,3 +423,22 @@ def test_descends_to_the_minimum(kind: str) -> None:
         optimizer.step()
         rate.step()
     np.testing.assert_allclose(w.tolist(), target.tolist(), atol=3e-2)
+
+
+@pytest.mark.parametrize("options", [{}, {"betas": (0.5, 0.9), "eps": 0.1, "maximize": True}])
+def test_sparse_adam_updates_the_rows_that_were_looked_up(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    table = np.random.default_rng(0).normal(size=(5, 3))
+    found = []
+    for library in (cr, torch):
+        weight = library.tensor(table.copy())
+        layer = library.nn.Embedding(5, 3, sparse=True, _weight=weight)
+        optimizer = library.optim.SparseAdam(layer.parameters(), lr=0.1, **options)
+        for rows in ([0, 2, 2], [3], [0, 3], [2]):
+            optimizer.zero_grad()
+            layer(library.tensor(rows)).pow(3).sum().backward()
+            optimizer.step()
+        found.append(layer.weight.detach().numpy())
+        assert list(optimizer.state_dict()["state"][0]) == ["step", "exp_avg", "exp_avg_sq"]
+    np.testing.assert_allclose(*found, rtol=1e-12)
+    assert (found[0][[1, 4]] == table[[1, 4]]).all()

@@ -165,3 +165,10 @@ def test_what_does_not_fit_is_named() -> None:
         cr.jvp(cr.sin, cr.tensor(1), cr.tensor(1))
     with pytest.raises(cr.DTypeError, match="got complex64 for float32"):
         cr.jvp(cr.sin, cr.tensor(1.0), cr.tensor(1.0j))
+
+
+def test_auxiliary_data_of_a_jvp() -> None:
+    found = cr.func.jvp(lambda x: (x * x, {"x": x, "n": 3}), (3.0,), (2.0,), has_aux=True)
+    assert found == (9.0, 12.0, {"x": 3.0, "n": 3})
+    with pytest.raises(TypeError, match=r"jvp.*has_aux=True.*expected .* to return a pair"):
+        cr.func.jvp(lambda x: x * x, (3.0,), (2.0,), has_aux=True)

@@ -653,3 +653,30 @@ def test_writes_over_what_a_gradient_needs() -> None:
     for function in (cr.grad(stale), cr.vmap(cr.grad(stale))):
         with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
             function(cr.tensor(batch))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 9])
+def test_chunks_of_examples_are_joined(size: int) -> None:
+    calls = []
+
+    def f(w: cr.Tensor, x: cr.Tensor) -> dict[str, cr.Tensor | None]:
+        calls.append(1)
+        return {"a": (w * x).sum(), "b": x * 2, "c": None}
+
+    w, x = cr.arange(3.0), cr.tensor(np.random.default_rng(0).normal(size=(3, 7)))
+    dims = {"a": 0, "b": 1, "c": None}
+    expected = cr.vmap(f, (None, 1), dims)(w, x)
+    calls.clear()
+    leaf = x.clone().requires_grad_()
+    found = cr.vmap(f, (None, 1), dims, chunk_size=size)(w, leaf)
+    assert len(calls) == -(-7 // size)
+    assert found["a"].equal(expected["a"])
+    assert found["b"].equal(expected["b"])
+    found["a"].sum().backward()
+    assert leaf.grad.equal(w[:, None].expand(3, 7).to(leaf.dtype))
+    assert isinstance(cr.vmap(cr.sum, chunk_size=size)(x.numpy()), np.ndarray)
+
+
+def test_a_chunk_has_at_least_one_example() -> None:
+    with pytest.raises(ValueError, match="chunk_size is a positive int or None, got 0"):
+        cr.vmap(cr.sum, chunk_size=0)

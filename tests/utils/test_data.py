@@ -135,6 +135,7 @@ def test_data_sets_and_their_combinations() -> None:
         (lambda: random_split(tensors(), [3, 4]), ValueError, r"got \[3, 4\] for 10 examples"),
         (lambda: Dataset()[0], NotImplementedError, "has no __getitem__"),
         (lambda: RandomSampler([1], num_samples=0), ValueError, "positive integer value"),
+        (lambda: DataLoader([], shuffle=True), ValueError, "num_samples=0: the data set is empty"),
         (lambda: RandomSampler([1], replacement=1), TypeError, "boolean"),
         (lambda: WeightedRandomSampler([1.0], 0), ValueError, "positive integer value"),
         (lambda: WeightedRandomSampler([[1.0]], 1), ValueError, "1d sequence"),

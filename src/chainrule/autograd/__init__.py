@@ -85,4 +85,6 @@ else:
             return import_module("chainrule.autograd.modes")
         if name in ("gradcheck", "gradgradcheck"):  # a layer above this package
             return getattr(import_module("chainrule.checks"), name)
+        if name == "profiler":
+            return import_module("chainrule.profiler")
         return submodule(__name__, name)

@@ -28,15 +28,20 @@ class _PrintOptions(NamedTuple):
 
 
 _DEFAULTS = _PrintOptions()
+_PROFILES = {
+    "default": _DEFAULTS,
+    "short": _PrintOptions(precision=2, edgeitems=2),
+    "full": _PrintOptions(threshold=math.inf),
+}
 _options: ContextVar[_PrintOptions] = ContextVar("chainrule_printoptions", default=_DEFAULTS)
 
 
 def set_printoptions(
-    *,
     precision: int | None = None,
     threshold: float | None = None,
     edgeitems: int | None = None,
     linewidth: int | None = None,
+    profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
     """Set how tensors print, in the current context (thread or task).
@@ -53,13 +58,16 @@ def set_printoptions(
         Items shown at either end of a summarised axis; 3 at first.
     linewidth : int, optional
         Columns of a line; 80 at first.
+    profile : "default", "short" or "full", optional
+        Set the other options to their first values; "short" shows 2 digits and 2 items at either
+        end, "full" all elements. Options that are given, too, are set after it.
     sci_mode : bool or None, default None
         Scientific notation always (True), never (False), or when the values ask for it (None).
 
     Raises
     ------
     ArgumentError
-        If a number is negative.
+        If a number is negative, or there is no such profile.
 
     Examples
     --------
@@ -81,7 +89,12 @@ def set_printoptions(
     for name, number in changes.items():
         if number < 0:
             raise ArgumentError(f"set_printoptions: got {name}={number}, expected 0 or more")
-    _options.set(_options.get()._replace(**changes, sci_mode=sci_mode))
+    if profile is not None and profile not in _PROFILES:
+        raise ArgumentError(
+            f"set_printoptions: profile is one of {', '.join(_PROFILES)}, got {profile!r}"
+        )
+    options = _options.get() if profile is None else _PROFILES[profile]
+    _options.set(options._replace(**changes, sci_mode=sci_mode))
 
 
 def format_tensor(

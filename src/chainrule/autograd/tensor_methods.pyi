@@ -238,9 +238,9 @@ class TensorMethods:
         `multiply`."""
     def remainder_(self, other: Operand) -> Tensor:
         """Do `remainder` in place."""
-    def negative(self) -> Tensor:
+    def negative(self, *, out: Tensor | None = None) -> Tensor:
         """Return -x."""
-    def neg(self) -> Tensor:
+    def neg(self, *, out: Tensor | None = None) -> Tensor:
         """Return -x."""
     def negative_(self) -> Tensor:
         """Do `negative` in place."""
@@ -248,15 +248,15 @@ class TensorMethods:
         """Do `negative` in place."""
     def positive(self) -> Tensor:
         """Return `input` unchanged."""
-    def pow(self, exponent: Operand) -> Tensor:
+    def pow(self, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return x to the power y, element by element."""
     def pow_(self, exponent: Operand) -> Tensor:
         """Do `pow` in place."""
-    def square(self) -> Tensor:
+    def square(self, *, out: Tensor | None = None) -> Tensor:
         """Return x²."""
     def square_(self) -> Tensor:
         """Do `square` in place."""
-    def reciprocal(self) -> Tensor:
+    def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """Return 1 / x."""
     def reciprocal_(self) -> Tensor:
         """Do `reciprocal` in place."""
@@ -690,19 +690,19 @@ class TensorMethods:
         """Return the square root of each element."""
     def sqrt_(self) -> Tensor:
         """Do `sqrt` in place."""
-    def exp(self) -> Tensor:
+    def exp(self, *, out: Tensor | None = None) -> Tensor:
         """Return e to the power of each element."""
     def exp_(self) -> Tensor:
         """Do `exp` in place."""
-    def expm1(self) -> Tensor:
+    def expm1(self, *, out: Tensor | None = None) -> Tensor:
         """Return exp x - 1, accurate also where x is small."""
     def expm1_(self) -> Tensor:
         """Do `expm1` in place."""
-    def log(self) -> Tensor:
+    def log(self, *, out: Tensor | None = None) -> Tensor:
         """Return the natural logarithm of each element."""
     def log_(self) -> Tensor:
         """Do `log` in place."""
-    def log1p(self) -> Tensor:
+    def log1p(self, *, out: Tensor | None = None) -> Tensor:
         """Return log(1 + x), accurate also where x is small."""
     def log1p_(self) -> Tensor:
         """Do `log1p` in place."""
@@ -714,7 +714,7 @@ class TensorMethods:
         """Return the base-10 logarithm of each element."""
     def log10_(self) -> Tensor:
         """Do `log10` in place."""
-    def sigmoid(self) -> Tensor:
+    def sigmoid(self, *, out: Tensor | None = None) -> Tensor:
         """Return the logistic function 1 / (1 + exp -x)."""
     def sigmoid_(self) -> Tensor:
         """Do `sigmoid` in place."""
@@ -722,11 +722,11 @@ class TensorMethods:
         """Return 1 / √x."""
     def rsqrt_(self) -> Tensor:
         """Do `rsqrt` in place."""
-    def sin(self) -> Tensor:
+    def sin(self, *, out: Tensor | None = None) -> Tensor:
         """Return the sine of each element."""
     def sin_(self) -> Tensor:
         """Do `sin` in place."""
-    def cos(self) -> Tensor:
+    def cos(self, *, out: Tensor | None = None) -> Tensor:
         """Return the cosine of each element."""
     def cos_(self) -> Tensor:
         """Do `cos` in place."""
@@ -766,7 +766,7 @@ class TensorMethods:
         """Return the hyperbolic cosine of each element."""
     def cosh_(self) -> Tensor:
         """Do `cosh` in place."""
-    def tanh(self) -> Tensor:
+    def tanh(self, *, out: Tensor | None = None) -> Tensor:
         """Return the hyperbolic tangent of each element."""
     def tanh_(self) -> Tensor:
         """Do `tanh` in place."""
@@ -794,9 +794,9 @@ class TensorMethods:
         """Do `atanh` in place."""
     def arctanh_(self) -> Tensor:
         """Do `atanh` in place."""
-    def abs(self) -> Tensor:
+    def abs(self, *, out: Tensor | None = None) -> Tensor:
         """Return the absolute value of each element."""
-    def absolute(self) -> Tensor:
+    def absolute(self, *, out: Tensor | None = None) -> Tensor:
         """Return the absolute value of each element."""
     def abs_(self) -> Tensor:
         """Do `abs` in place."""
@@ -815,19 +815,23 @@ class TensorMethods:
     def minimum(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the smaller of x and y, element by element; the arguments are those of
         `maximum`."""
-    def clamp(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    def clamp(
+        self, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None
+    ) -> Tensor:
         """Return `input`, limited to the range from `min` to `max`."""
-    def clip(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    def clip(
+        self, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None
+    ) -> Tensor:
         """Return `input`, limited to the range from `min` to `max`."""
     def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """Do `clamp` in place."""
     def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """Do `clamp` in place."""
-    def floor(self) -> Tensor:
+    def floor(self, *, out: Tensor | None = None) -> Tensor:
         """Return the largest integer ≤ x, element by element."""
     def floor_(self) -> Tensor:
         """Do `floor` in place."""
-    def ceil(self) -> Tensor:
+    def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """Return the smallest integer ≥ x, element by element."""
     def ceil_(self) -> Tensor:
         """Do `ceil` in place."""
@@ -958,15 +962,15 @@ class TensorMethods:
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` of given lengths, as `split` does with a list."""
     # --- chainrule.ops.matmul ---
-    def matmul(self, other: Operand) -> Tensor:
+    def matmul(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the matrix product x @ y."""
-    def mm(self, mat2: Operand) -> Tensor:
+    def mm(self, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the product of two matrices."""
-    def mv(self, vec: Operand) -> Tensor:
+    def mv(self, vec: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the product of a matrix, shape (m, k), and a vector, shape (k,)."""
-    def dot(self, tensor: Operand) -> Tensor:
+    def dot(self, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the inner product of two vectors, without conjugation."""
-    def bmm(self, mat2: Operand) -> Tensor:
+    def bmm(self, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
         """Return the matrix products of two stacks, of shapes (b, m, k) and (b, k, n)."""
     def outer(self, vec2: Operand) -> Tensor:
         """Return the outer product of two vectors: the products of all pairs of their elements."""
@@ -1597,7 +1601,7 @@ class TensorMethods:
     ) -> Extremes:
         """Return the `k` largest elements along a dimension, largest first, and their indices."""
     # --- chainrule.ops.special ---
-    def erf(self) -> Tensor:
+    def erf(self, *, out: Tensor | None = None) -> Tensor:
         """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x."""
     def erf_(self) -> Tensor:
         """Do `erf` in place."""

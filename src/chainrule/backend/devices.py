@@ -15,7 +15,8 @@ Array = Any
 class device:
     """The device of an array: ``device("cpu")``, ``device("cuda")``, ``device("cuda:1")``.
 
-    As a context manager, it is where tensors are made if ``device=`` is left out.
+    As a context manager, it is where tensors are made if ``device=`` is left out. PyTorch's "meta",
+    of tensors without values, is the CPU: tensors there have values.
 
     Examples
     --------
@@ -31,7 +32,9 @@ class device:
         self, name: str | device = "cpu", index: int | None = None, *, type: str | None = None
     ) -> None:
         kind, _, number = str(type or name).partition(":")
-        if kind in ("mps", "xpu", "meta", "hpu", "xla", "mtia"):
+        if kind == "meta":
+            kind = "cpu"
+        if kind in ("mps", "xpu", "hpu", "xla", "mtia"):
             raise DeviceError(
                 f"device({str(name)!r}): arrays are on the CPU, or with CuPy on a GPU of NVIDIA's: "
                 "say device('cpu'), or device('cuda')"

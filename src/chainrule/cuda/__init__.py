@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from chainrule.cuda import amp as amp
 
 __all__ = [
+    "OutOfMemoryError",
     "is_available",
     "is_initialized",
     "init",
@@ -92,6 +93,10 @@ __all__ = [
     "memory_summary",
     "reset_peak_memory_stats",
 ]
+
+
+OutOfMemoryError = MemoryError
+"""What NumPy and CuPy raise where memory doesn't suffice."""
 
 
 def manual_seed(seed: int) -> None:

@@ -389,13 +389,15 @@ def remainder(input: Operand, other: Operand) -> Tensor:
     ufunc="negative",
     array_api=True,
 )
-def negative(input: Operand) -> Tensor:
+def negative(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return -x.
 
     Parameters
     ----------
     input : Tensor
         Numbers, not bools.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -416,7 +418,8 @@ def negative(input: Operand) -> Tensor:
     >>> cr.negative(cr.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
     """
-    return elementwise.negative.apply(tensor_of(input))
+    found = elementwise.negative.apply(tensor_of(input))
+    return found if out is None else written(found, out)
 
 
 neg = negative
@@ -461,13 +464,15 @@ def power(x: Any, y: Any) -> Any:
     ufunc="power",
     array_api=True,
 )
-def pow(input: Operand, exponent: Operand) -> Tensor:
+def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return x to the power y, element by element.
 
     Parameters
     ----------
     input, exponent : Tensor, array or number
         x and y: base and exponent; their shapes broadcast.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -490,17 +495,20 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
     tensor([ 1.,  8., 27.])
     """
     result = power(input, exponent)
-    return _pow(input, exponent) if result is NotImplemented else result
+    found = _pow(input, exponent) if result is NotImplemented else result
+    return found if out is None else written(found, out)
 
 
 @operation(inplace=True, ufunc="square", array_api=True)
-def square(input: Operand) -> Tensor:
+def square(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return x².
 
     Parameters
     ----------
     input : Tensor
         Numbers.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -519,20 +527,26 @@ def square(input: Operand) -> Tensor:
     input = tensor_of(input)
     if input._array.dtype.kind == "b":
         input = cast(input, np.int64)  # np.square of bools returns int8
-    return elementwise.square.apply(input)
+    return (
+        elementwise.square.apply(input)
+        if out is None
+        else written(elementwise.square.apply(input), out)
+    )
 
 
 square_ = inplace_form(square)
 
 
 @operation(inplace=True, ufunc="reciprocal", array_api=True)
-def reciprocal(input: Operand) -> Tensor:
+def reciprocal(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return 1 / x.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -548,7 +562,7 @@ def reciprocal(input: Operand) -> Tensor:
     >>> cr.reciprocal(cr.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
     """
-    return _reciprocal(input)
+    return _reciprocal(input) if out is None else written(_reciprocal(input), out)
 
 
 reciprocal_ = inplace_form(reciprocal)

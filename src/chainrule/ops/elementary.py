@@ -135,13 +135,15 @@ sqrt_ = inplace_form(sqrt)
 
 
 @operation(inplace=True, ufunc="exp", array_api=True)
-def exp(input: Operand) -> Tensor:
+def exp(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return e to the power of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -157,20 +159,22 @@ def exp(input: Operand) -> Tensor:
     >>> cr.exp(cr.tensor([0.0, 1.0]))
     tensor([1.0000, 2.7183])
     """
-    return _exp(input)
+    return _exp(input) if out is None else written(_exp(input), out)
 
 
 exp_ = inplace_form(exp)
 
 
 @operation(inplace=True, ufunc="expm1", scipy="expm1", array_api=True)
-def expm1(input: Operand) -> Tensor:
+def expm1(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return exp x - 1, accurate also where x is small.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -186,20 +190,22 @@ def expm1(input: Operand) -> Tensor:
     >>> cr.expm1(cr.tensor([0.0, 1e-6]))
     tensor([0.0000e+00, 1.0000e-06])
     """
-    return _expm1(input)
+    return _expm1(input) if out is None else written(_expm1(input), out)
 
 
 expm1_ = inplace_form(expm1)
 
 
 @operation(inplace=True, ufunc="log", array_api=True)
-def log(input: Operand) -> Tensor:
+def log(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the natural logarithm of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -215,20 +221,22 @@ def log(input: Operand) -> Tensor:
     >>> cr.log(cr.tensor([1.0, 10.0]))
     tensor([0.0000, 2.3026])
     """
-    return _log(input)
+    return _log(input) if out is None else written(_log(input), out)
 
 
 log_ = inplace_form(log)
 
 
 @operation(inplace=True, ufunc="log1p", scipy="log1p", array_api=True)
-def log1p(input: Operand) -> Tensor:
+def log1p(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return log(1 + x), accurate also where x is small.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -244,7 +252,7 @@ def log1p(input: Operand) -> Tensor:
     >>> cr.log1p(cr.tensor([0.0, 1e-6]))
     tensor([0.0000e+00, 1.0000e-06])
     """
-    return _log1p(input)
+    return _log1p(input) if out is None else written(_log1p(input), out)
 
 
 log1p_ = inplace_form(log1p)
@@ -309,13 +317,15 @@ log10_ = inplace_form(log10)
 
 
 @operation(inplace=True, scipy="expit")
-def sigmoid(input: Operand) -> Tensor:
+def sigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the logistic function 1 / (1 + exp -x).
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -331,7 +341,7 @@ def sigmoid(input: Operand) -> Tensor:
     >>> cr.sigmoid(cr.tensor([0.0, -800.0]))
     tensor([0.5000, 0.0000])
     """
-    return _sigmoid(input)
+    return _sigmoid(input) if out is None else written(_sigmoid(input), out)
 
 
 sigmoid_ = inplace_form(sigmoid)
@@ -386,13 +396,15 @@ _atanh = unary_floating(elementwise.atanh)
 
 
 @operation(inplace=True, ufunc="sin", array_api=True)
-def sin(input: Operand) -> Tensor:
+def sin(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the sine of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -408,20 +420,22 @@ def sin(input: Operand) -> Tensor:
     >>> cr.sin(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4794])
     """
-    return _sin(input)
+    return _sin(input) if out is None else written(_sin(input), out)
 
 
 sin_ = inplace_form(sin)
 
 
 @operation(inplace=True, ufunc="cos", array_api=True)
-def cos(input: Operand) -> Tensor:
+def cos(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the cosine of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -437,7 +451,7 @@ def cos(input: Operand) -> Tensor:
     >>> cr.cos(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 0.8776])
     """
-    return _cos(input)
+    return _cos(input) if out is None else written(_cos(input), out)
 
 
 cos_ = inplace_form(cos)
@@ -621,13 +635,15 @@ cosh_ = inplace_form(cosh)
 
 
 @operation(inplace=True, ufunc="tanh", array_api=True)
-def tanh(input: Operand) -> Tensor:
+def tanh(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
     Parameters
     ----------
     input : Tensor
         Integers are taken as numbers of the default dtype.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -643,7 +659,7 @@ def tanh(input: Operand) -> Tensor:
     >>> cr.tanh(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4621])
     """
-    return _tanh(input)
+    return _tanh(input) if out is None else written(_tanh(input), out)
 
 
 tanh_ = inplace_form(tanh)
@@ -766,13 +782,15 @@ _BOUND_TYPES = frozenset([float, int, type(None)])
     ufunc="absolute",
     array_api=True,
 )
-def abs(input: Operand) -> Tensor:
+def abs(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the absolute value of each element.
 
     Parameters
     ----------
     input : Tensor
         Real or complex numbers.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -788,7 +806,8 @@ def abs(input: Operand) -> Tensor:
     >>> cr.abs(cr.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """
-    return elementwise.abs.apply(tensor_of(input))
+    found = elementwise.abs.apply(tensor_of(input))
+    return found if out is None else written(found, out)
 
 
 absolute = abs
@@ -894,7 +913,13 @@ def minimum(input: Operand, other: Operand, *, out: Tensor | None = None) -> Ten
 
 
 @operation(aliases="clip", inplace=True)
-def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+def clamp(
+    input: Operand,
+    min: Operand | None = None,
+    max: Operand | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `input`, limited to the range from `min` to `max`.
 
     Parameters
@@ -903,6 +928,8 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
         Real numbers.
     min, max : number or Tensor, optional
         The bounds, at least one of them. Where `min` is above `max`, the result is `max`.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -926,6 +953,9 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
     """
     if min is None and max is None:
         raise ArgumentError("clamp: At least one of 'min' or 'max' must not be None")
+    if out is not None:
+        found: Tensor = written(clamp(input, min, max), out)
+        return found
     input = tensor_of(input)
     if (
         min.__class__ in _BOUND_TYPES
@@ -960,7 +990,7 @@ def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
 
 
 @operation(inplace=True, ufunc="floor", array_api=True)
-def floor(input: Operand) -> Tensor:
+def floor(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the largest integer ≤ x, element by element.
 
     Notes
@@ -973,14 +1003,15 @@ def floor(input: Operand) -> Tensor:
     >>> cr.floor(cr.tensor([-1.5, 1.5]))
     tensor([-2.,  1.])
     """
-    return elementwise.floor.apply(tensor_of(input))
+    found = elementwise.floor.apply(tensor_of(input))
+    return found if out is None else written(found, out)
 
 
 floor_ = inplace_form(floor)
 
 
 @operation(inplace=True, ufunc="ceil", array_api=True)
-def ceil(input: Operand) -> Tensor:
+def ceil(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the smallest integer ≥ x, element by element.
 
     Notes
@@ -993,7 +1024,8 @@ def ceil(input: Operand) -> Tensor:
     >>> cr.ceil(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  2.])
     """
-    return elementwise.ceil.apply(tensor_of(input))
+    found = elementwise.ceil.apply(tensor_of(input))
+    return found if out is None else written(found, out)
 
 
 ceil_ = inplace_form(ceil)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, cast, either, one_dim, tensor_of, whole_number, written
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import View, view_of
@@ -47,7 +47,13 @@ __all__ = [
 _concat = shaping.concat.apply
 
 
-def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+def cat(
+    tensors: Sequence[Operand],
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return tensors joined along an existing dimension.
 
     Parameters
@@ -56,6 +62,8 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
         Of equal shapes except along `dim`. Tensors of shape (0,) are ignored.
     dim : int, default 0
         The dimension to join along. Also spelled `axis`.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -78,6 +86,9 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     """
     if isinstance(tensors, Tensor):
         raise _not_a_list("cat")
+    if out is not None:
+        found: Tensor = written(cat(tensors, dim, axis=axis), out)
+        return found
     parts: list[Any] = list(tensors)
     shape = dtype = None
     for part in parts:
@@ -162,7 +173,13 @@ def _check_shapes(first: tuple[int, ...], shape: tuple[int, ...], dim: int, posi
 
 
 @operation(method=False, array_api=True)
-def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+def stack(
+    tensors: Sequence[Operand],
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return tensors joined along a new dimension.
 
     Parameters
@@ -171,6 +188,8 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
         Of one shape.
     dim : int, default 0
         The position of the new dimension in the result. Also spelled `axis`.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -201,7 +220,8 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
                 f"entry 0 and {list(part.shape)} at entry {i}: cat() joins tensors along a "
                 "dimension that they have, in which their sizes may differ"
             )
-    return shaping.stack.apply(*parts, axis=number)
+    found = shaping.stack.apply(*parts, axis=number)
+    return found if out is None else written(found, out)
 
 
 # --- splitting ------------------------------------------------------------------------------------

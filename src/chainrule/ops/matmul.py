@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from chainrule.arguments import Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of, written
 from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor, make
@@ -64,7 +64,7 @@ def _reflected(x: Tensor, other: Any) -> Any:
     numpy="linalg.matmul x1 x2",
     array_api=True,
 )
-def matmul(input: Operand, other: Operand) -> Tensor:
+def matmul(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the matrix product x @ y.
 
     Parameters
@@ -73,6 +73,8 @@ def matmul(input: Operand, other: Operand) -> Tensor:
         x: a matrix, a stack of them, or a row vector.
     other : Tensor, shape (..., k, n) or (k,)
         y: a matrix, a stack of them, or a column vector.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -96,7 +98,8 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     """
     if input.__class__ is not Tensor and isinstance(input, MatrixLike):
         return cast(MatrixLike, input) @ other
-    return _matmul(input, other)
+    found: Tensor = _matmul(input, other)
+    return found if out is None else written(found, out)
 
 
 def _matmul_exact(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
@@ -116,7 +119,7 @@ def _matmul_exact(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -
 
 
 @operation()
-def mm(input: Operand, mat2: Operand) -> Tensor:
+def mm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the product of two matrices.
 
     Parameters
@@ -124,6 +127,8 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     input : Tensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
         Of the dtype of `input`.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -149,14 +154,15 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     """
     if input.__class__ is not Tensor and isinstance(input, MatrixLike):
         return cast(MatrixLike, input) @ mat2
-    return _matmul_exact("mm", input, mat2, 2, 2)
+    found = _matmul_exact("mm", input, mat2, 2, 2)
+    return found if out is None else written(found, out)
 
 
 spmm = mm  # PyTorch's former name, for sparse matrices
 
 
 @operation()
-def mv(input: Operand, vec: Operand) -> Tensor:
+def mv(input: Operand, vec: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
 
     Notes
@@ -169,11 +175,12 @@ def mv(input: Operand, vec: Operand) -> Tensor:
     >>> cr.mv(cr.eye(2), cr.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return _matmul_exact("mv", input, vec, 2, 1)
+    found = _matmul_exact("mv", input, vec, 2, 1)
+    return found if out is None else written(found, out)
 
 
 @operation()
-def dot(input: Operand, tensor: Operand) -> Tensor:
+def dot(input: Operand, tensor: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the inner product of two vectors, without conjugation.
 
     Notes
@@ -186,11 +193,12 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
     >>> cr.dot(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    return _matmul_exact("dot", input, tensor, 1, 1)
+    found = _matmul_exact("dot", input, tensor, 1, 1)
+    return found if out is None else written(found, out)
 
 
 @operation()
-def bmm(input: Operand, mat2: Operand) -> Tensor:
+def bmm(input: Operand, mat2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the matrix products of two stacks, of shapes (b, m, k) and (b, k, n).
 
     Raises
@@ -214,7 +222,8 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
             "bmm: Expected size for first two dimensions of batch2 tensor to be: "
             f"[{left.shape[0]}, {left.shape[2]}] but got: {list(right.shape[:2])}."
         )
-    return _matmul_exact("bmm", left, right, 3, 3)
+    found = _matmul_exact("bmm", left, right, 3, 3)
+    return found if out is None else written(found, out)
 
 
 @operation(aliases="ger", numpy="linalg.outer x1 x2")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from operator import index
 
-from chainrule.arguments import Operand, floating
+from chainrule.arguments import Operand, floating, written
 from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
@@ -56,13 +56,15 @@ _gammaincc = binary_real(special.gammaincc)
 
 
 @operation(inplace=True, scipy="erf")
-def erf(input: Operand) -> Tensor:
+def erf(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x.
 
     Parameters
     ----------
     input : Tensor
         Real numbers.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -84,7 +86,7 @@ def erf(input: Operand) -> Tensor:
     >>> cr.erf(cr.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8427])
     """
-    return _erf(input)
+    return _erf(input) if out is None else written(_erf(input), out)
 
 
 erf_ = inplace_form(erf)

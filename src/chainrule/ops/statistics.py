@@ -29,10 +29,11 @@ from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.elementary import clamp
 from chainrule.ops.matmul import matmul
+from chainrule.ops.permute import movedim
 from chainrule.ops.reductions import amax, amin, check_floating, mean, sum
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import apply_along_dim, reshape_result, zeros_depending_on
-from chainrule.primitives import elementwise, norms, reductions, shaping
+from chainrule.primitives import decompositions, elementwise, norms, reductions, shaping
 
 __all__ = [
     "var",
@@ -183,9 +184,10 @@ def norm(
     ----------
     input : Tensor
         Real or complex floating numbers.
-    p : number or "fro", default 2
+    p : number, "fro" or "nuc", default 2
         Order: the norm is the p-th root of the sum of the p-th powers of magnitudes. "fro" is 2;
-        inf gives the largest magnitude, -inf the smallest; 0 counts the nonzero elements.
+        inf gives the largest magnitude, -inf the smallest; 0 counts the nonzero elements. "nuc"
+        is the sum of the singular values of matrices, by default those of the last two dimensions.
     dim : int or sequence of ints, optional
         Dimensions to reduce: all if left out. Also spelled `axis`.
     keepdim : bool, default False
@@ -221,7 +223,10 @@ def norm(
     if dtype is not None:
         input = cast(input, dtype)
     check_floating(input, "norm")
-    settings = {"axis": many_dims(over(dim, axis), input.ndim), "keepdims": keepdim or keepdims}
+    axes, keep = many_dims(over(dim, axis), input.ndim), keepdim or keepdims
+    if p == "nuc":
+        return _nuclear_norm(input, axes, keep)
+    settings = {"axis": axes, "keepdims": keep}
     if p == 1:
         return _sum(elementwise.abs.apply(input), **settings)
     if p in (math.inf, -math.inf):
@@ -229,13 +234,29 @@ def norm(
         return extreme.apply(elementwise.abs.apply(input), **settings)
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(
-            f"norm: p must be a number or 'fro', got {p!r}: for matrices, use linalg.matrix_norm"
+            f"norm: p must be a number, 'fro' or 'nuc', got {p!r}: for other norms of matrices, "
+            "use linalg.matrix_norm"
         )
     if p == 0:
         magnitudes = elementwise.abs.apply(input)
         count = cast(reductions.count_nonzero.apply(input, **settings), magnitudes.dtype)
         return count + _sum(zeros_depending_on(magnitudes), **settings)
     return norms.p_norm.apply(input, p=2.0 if p == "fro" else float(p), **settings)
+
+
+def _nuclear_norm(input: Tensor, axis: tuple[int, ...] | None, keepdims: bool) -> Tensor:
+    """Return the sums of the singular values of matrices."""
+    axes = axis or (input.ndim - 2, input.ndim - 1)
+    if input.ndim < 2 or len(axes) != 2:
+        raise ShapeError(
+            "norm: p='nuc' is a norm of matrices, and needs two dimensions to reduce, got "
+            f"dim={axis} for the shape {list(input.shape)}"
+        )
+    values = decompositions.svd.apply(movedim(input, axes, (-2, -1)), full=False)[1]
+    summed: Tensor = _sum(values, axis=(values.ndim - 1,), keepdims=False)
+    if not keepdims:
+        return summed
+    return reshape_result(summed, tuple(1 if i in axes else n for i, n in enumerate(input.shape)))
 
 
 @operation()

@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.arguments import Operand, cast, tensor_of
+from chainrule.arguments import Operand, cast, tensor_of, written
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
@@ -25,11 +25,15 @@ def where(condition: Operand) -> tuple[Tensor, ...]: ...
 
 
 @overload
-def where(condition: Operand, input: Operand, other: Operand) -> Tensor: ...
+def where(
+    condition: Operand, input: Operand, other: Operand, *, out: Tensor | None = None
+) -> Tensor: ...
 
 
 @operation(method=False, array_api=True)
-def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
+def where(
+    condition: Operand, input: Any = None, other: Any = None, *, out: Tensor | None = None
+) -> Any:
     """Return `input` where `condition` is true, else `other`.
 
     Parameters
@@ -39,6 +43,8 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     input, other : Tensor, array or number
         The three shapes broadcast. Without both, the indices where `condition` is true are
         returned.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -73,7 +79,8 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     if input._array.dtype is not other._array.dtype and input.dtype != other.dtype:
         dtype = promoted(input.dtype, other.dtype)
         input, other = cast(input, dtype), cast(other, dtype)
-    return _where(mask, input, other)
+    found = _where(mask, input, other)
+    return found if out is None else written(found, out)
 
 
 def _as_mask(condition: Operand) -> Tensor:

@@ -7,7 +7,7 @@ from chainrule.optim import adam, lbfgs, sgd
 from chainrule.optim import lr_scheduler as lr_scheduler
 from chainrule.optim import optimizer as optimizer
 from chainrule.optim import swa_utils as swa_utils
-from chainrule.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from chainrule.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from chainrule.optim.lbfgs import LBFGS
 from chainrule.optim.matrix_rules import Adafactor, Muon
@@ -20,6 +20,7 @@ __all__ = [
     "ASGD",
     "Adam",
     "AdamW",
+    "SparseAdam",
     "Adamax",
     "NAdam",
     "RAdam",

@@ -1,4 +1,4 @@
-"""Adam and its variants: AdamW, Adamax, NAdam, RAdam."""
+"""Adam and its variants: AdamW, SparseAdam, Adamax, NAdam, RAdam."""
 
 from __future__ import annotations
 
@@ -179,6 +179,69 @@ class AdamW(Adam):
         fused: bool | None = None,
     ) -> None:
         UpdateRule.__init__(self, params, {**locals(), "decoupled_weight_decay": True})
+
+
+class SparseAdam(Adam):
+    """Adam for embeddings: only rows of the table that the gradient reaches are updated.
+
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        The parameters to update: see `Optimizer`.
+    lr, betas, eps, maximize
+        As for `Adam`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    Gradients are dense here, so a row is one whose gradient is not all zeros, where PyTorch takes
+    the rows that were looked up. Moments of the others don't decay; the step number counts all
+    steps, and `eps` is added to √v without its correction, as PyTorch does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> table = cr.nn.Embedding(3, 1, _weight=cr.ones(3, 1), sparse=True)
+    >>> optimizer = cr.optim.SparseAdam(table.parameters(), lr=0.25)
+    >>> table(cr.tensor([0, 2])).sum().backward()
+    >>> optimizer.step()
+    >>> table.weight.detach().T
+    tensor([[0.7500, 1.0000, 0.7500]])
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        UpdateRule.__init__(self, params, locals())
+
+    def _state_names(self, options: Group, p: Array) -> Sequence[str]:
+        return "step", "exp_avg", "exp_avg_sq"
+
+    def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
+        beta1, beta2 = map(option_value, options["betas"])
+        t = advance(state["step"])
+        rate = option_value(options["lr"]) * (1 - beta2**t) ** 0.5 / (1 - beta1**t)
+        return beta1, beta2, option_value(options["eps"]), rate
+
+    def _apply(
+        self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
+    ) -> None:
+        beta1, beta2, eps, rate = numbers
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        reached = xp.any(g != 0, axis=tuple(range(1, g.ndim)), keepdims=True)
+        zero = xp.zeros_like(g)
+        m += xp.where(reached, (1 - beta1) * (g - m), zero)
+        v += xp.where(reached, (1 - beta2) * (g * g - v), zero)
+        p -= xp.where(reached, rate * m / (xp.sqrt(v) + eps), zero)
 
 
 class Adamax(UpdateRule):

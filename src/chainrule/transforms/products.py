@@ -19,7 +19,9 @@ from chainrule.transforms.kinds import in_kind
 __all__ = ["jvp", "linearize", "stop_gradient", "vjp"]
 
 
-def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+def jvp(
+    function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Return the value of a function and its derivative in one direction: forward mode.
 
     Parameters
@@ -32,10 +34,12 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     tangents : as `primals`
         The direction: for each primal one of its shape, or None for zeros. It is cast to the
         primal's dtype.
+    has_aux : bool, default False
+        `function` returns a pair, whose second part is auxiliary data and not differentiated.
 
     Returns
     -------
-    (outputs, tangents)
+    (outputs, tangents) or (outputs, tangents, aux)
         The result of `function`, and its derivative along `tangents` in the same structure: zeros
         for outputs that don't depend on the primals, None for leaves that are not tensors. Arrays
         or numbers if all primals are, as for `value_and_grad`.
@@ -65,7 +69,9 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     call = recorded_call("jvp", function, as_list(primals))
     ts = directions("jvp", call.arguments, as_list(tangents))
     found = call.like_result(call.jvp(ts), keep=False)
-    return call.value_in_kind(ts), in_kind(call.kind, found)
+    tangent, _ = split_aux("jvp", function, in_kind(call.kind, found), has_aux)
+    value, aux = split_aux("jvp", function, call.value_in_kind(ts), has_aux)
+    return (value, tangent, aux) if has_aux else (value, tangent)
 
 
 def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

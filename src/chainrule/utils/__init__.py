@@ -108,10 +108,11 @@ class _Progress(Iterable[T]):
 
 
 if TYPE_CHECKING:
+    from chainrule.utils import benchmark as benchmark
     from chainrule.utils import data as data
 else:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        if name == "data":
-            return importlib.import_module("chainrule.utils.data")
+        if name in ("benchmark", "data"):
+            return importlib.import_module(f"chainrule.utils.{name}")
         return submodule(__name__, name)

@@ -234,9 +234,9 @@ class Module(Stateful, HookDictionaries):
             dot = path + "." if path else ""
             stack += [(dot + name, child) for name, child in reversed(module._of(MODULE))]
 
-    def modules(self) -> Iterator[Module]:
-        """Yield this module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it, each once or as often as it is a member."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -439,6 +439,10 @@ class Module(Stateful, HookDictionaries):
             return moved.to(dtype) if dtype is not None and floating else moved
 
         return self._apply(convert)
+
+    def to_empty(self: M, *, device: DeviceLike, recurse: bool = True) -> M:
+        """Move parameters and buffers to a device; return this module. Values stay as they are."""
+        return self._apply(lambda tensor: tensor.to(device), recurse)
 
     def type(self: M, dst_type: DTypeLike) -> M:
         """Convert all parameters and buffers to a dtype, integers too; return this module."""

@@ -9,17 +9,18 @@ from typing import Any, ClassVar
 
 from chainrule.arguments import DeviceLike, DTypeLike
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation import empty, full, zeros
+from chainrule.creation import empty, full
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn import init
+from chainrule.nn.functional.attention import attend_by_heads, projected
 from chainrule.nn.modules.container import ModuleList
 from chainrule.nn.modules.dropout import Dropout
 from chainrule.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
 from chainrule.nn.modules.module import Module
 from chainrule.nn.modules.normalization import LayerNorm
 from chainrule.nn.parameter import Parameter
-from chainrule.ops import cat, triu
+from chainrule.ops import triu
 
 __all__ = [
     "MultiheadAttention",
@@ -137,14 +138,8 @@ class MultiheadAttention(Module):
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         """Return the projections of query, key and value."""
-        weight, bias = self.in_proj_weight, self.in_proj_bias
-        if weight is not None and query is key is value:
-            return list(F.linear(query, weight, bias).chunk(3, -1))
-        apart: Any = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
-        weights = apart if weight is None else weight.chunk(3)
-        biases: Any = (None,) * 3 if bias is None else bias.chunk(3)
-        inputs = query, key, value
-        return [F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+        apart = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+        return projected((query, key, value), self.in_proj_weight, apart, self.in_proj_bias)
 
     def forward(
         self,
@@ -201,68 +196,21 @@ class MultiheadAttention(Module):
             q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
         elif not self.batch_first:
             q, k, v = q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1)
-        added = 0
-        if self.bias_k is not None and self.bias_v is not None:
-            rows = self.bias_k.expand(k.shape[0], 1, -1), self.bias_v.expand(v.shape[0], 1, -1)
-            k, v, added = cat([k, rows[0]], 1), cat([v, rows[1]], 1), added + 1
-        if self.add_zero_attn:
-            row = zeros(k.shape[0], 1, self.embed_dim, dtype=k.dtype, device=k.device)
-            k, v, added = cat([k, row], 1), cat([v, row], 1), added + 1
-        mask = self._mask(attn_mask, key_padding_mask, q, added)
-        q, k, v = self._heads(q), self._heads(k), self._heads(v)
-        result, weights = self._attend(q, k, v, mask, need_weights)
-        n, _, length, _ = q.shape
-        output = self.out_proj(result.transpose(1, 2).reshape(n, length, self.embed_dim))
+        result, weights = attend_by_heads(
+            (q, k, v),
+            self.num_heads,
+            (self.bias_k, self.bias_v),
+            self.add_zero_attn,
+            (attn_mask, key_padding_mask),
+            self.dropout if self.training else 0.0,
+            need_weights,
+        )
+        output = self.out_proj(result)
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
         if not batched:
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output if self.batch_first else output.transpose(0, 1), weights
-
-    def _heads(self, x: Tensor) -> Tensor:
-        n, length, _ = x.shape
-        return x.reshape(n, length, self.num_heads, self.head_dim).transpose(1, 2)
-
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        dropout = self.dropout if self.training else 0.0
-        if not need_weights:
-            return F.scaled_dot_product_attention(q, k, v, mask, dropout), None
-        scores = (q * (1 / math.sqrt(self.head_dim))) @ k.transpose(-1, -2)
-        weights = (scores if mask is None else scores + mask).softmax(-1)
-        if dropout:
-            weights = F.dropout(weights, dropout)
-        return weights @ v, weights
-
-    def _mask(
-        self, attn: Tensor | None, padding: Tensor | None, q: Tensor, added: int
-    ) -> Tensor | None:
-        """Return both masks as numbers to add to scores; keys that were added stay visible."""
-        total: Tensor | None = None
-        for mask, title in ((attn, "attn_mask"), (padding, "key_padding_mask")):
-            if mask is None:
-                continue
-            if mask.dtype.kind not in "bf":
-                raise ArgumentError(
-                    f"MultiheadAttention: {title} is of bool or floating dtype, got {mask.dtype}"
-                )
-            numbers = _as_numbers(mask, q)
-            if added:
-                numbers = F.pad(numbers, (0, added))
-            if title == "key_padding_mask":
-                numbers = numbers.reshape(-1, 1, 1, numbers.shape[-1])
-            elif numbers.ndim == 3:
-                numbers = numbers.reshape(-1, self.num_heads, *numbers.shape[1:])
-            total = numbers if total is None else total + numbers
-        return total
-
-
-def _as_numbers(mask: Tensor, like: Tensor) -> Tensor:
-    """Return a mask as numbers to add: -inf where a boolean one is True."""
-    if mask.dtype.kind != "b":
-        return mask.to(like.dtype)
-    return zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(mask, -math.inf)
 
 
 def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

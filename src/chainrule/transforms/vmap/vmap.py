@@ -28,6 +28,7 @@ from chainrule.errors import (
 )
 from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array
+from chainrule.ops import cat
 from chainrule.ops.selections import Selection
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import check_callable, title_of, with_recording
@@ -145,6 +146,7 @@ def vmap(
     out_dims: Any = 0,
     randomness: str = "error",
     *,
+    chunk_size: int | None = None,
     strict: bool = False,
     in_axes: Any = ...,
     out_axes: Any = ...,
@@ -164,6 +166,8 @@ def vmap(
         Whether random numbers may be drawn: different for each example, or the same for all.
         Draws from `numpy.random` are the same for all, which a warning tells. Methods of NumPy's
         generators and Python's `random` are not noticed: they draw once, for all examples.
+    chunk_size : int, optional
+        Apply `func` to at most this many examples at once, which takes less memory.
     strict : bool, default False
         Raise MissingRuleError where an operation would run for one example after the other.
     in_axes, out_axes : optional
@@ -265,9 +269,58 @@ def vmap(
         following = iter(_with_own_memory(outs, interpreter.level))
         return in_kind(kind, pytree.map_leaves(result, lambda _: next(following)))
 
-    settings = {"strict": True} if strict else {}
+    settings: dict[str, Any] = {"strict": True} if strict else {}
+    called: Callable[..., Any] = mapped
+    if chunk_size is not None:
+        if not isinstance(chunk_size, int) or chunk_size < 1:
+            raise ArgumentError(f"vmap: chunk_size is a positive int or None, got {chunk_size!r}")
+        settings["chunk_size"] = chunk_size
+        called = functools.partial(_in_chunks, mapped, func, chunk_size, in_dims, out_dims)
     made = Made(vmap, (func, in_dims, out_dims, randomness), settings)
-    return FunctionWrapper(mapped, func, made)
+    return FunctionWrapper(called, func, made)
+
+
+def _in_chunks(
+    mapped: Callable[..., Any],
+    func: Any,
+    chunk_size: int,
+    in_dims: Any,
+    out_dims: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Call a mapped function with some examples at a time, and join the results."""
+    given = _flat_dims(in_dims, args, "in_dims", func)
+    leaves = [
+        (path, leaf if leaf is None or dim is None else _as_tensor(leaf, path, func), dim)
+        for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
+    ]
+    size = _batch_size([each for each in leaves if each[1] is not None], func)
+
+    def call(start: int) -> Any:
+        dims = iter(given)
+
+        def chunk(leaf: Any) -> Any:
+            dim = next(dims)
+            if dim is None or leaf is None:
+                return leaf
+            examples = leaf if hasattr(leaf, "ndim") else np.asarray(leaf)
+            places = (slice(None),) * (dim % examples.ndim)
+            return examples[(*places, slice(start, start + chunk_size))]
+
+        return mapped(*pytree.map_leaves(args, chunk), **kwargs)
+
+    parts = [call(start) for start in range(0, max(size, 1), chunk_size)]
+    places = iter(_flat_dims(out_dims, parts[0], "out_dims", func))
+    columns = iter(zip(*([leaf for _, leaf in pytree.leaves(part)] for part in parts), strict=True))
+
+    def joined(first: Any) -> Any:
+        column, dim = next(columns), next(places)
+        if dim is None or first is None:
+            return first
+        return cat(column, dim) if isinstance(first, Tensor) else np.concatenate(column, dim)
+
+    return pytree.map_leaves(parts[0], joined)
 
 
 _CALLER: ContextVar[tuple[str, Any] | None] = ContextVar("chainrule vmap caller", default=None)

@@ -64,7 +64,7 @@ class RandomSampler(Sampler[int]):
     Raises
     ------
     ArgumentError
-        If `num_samples` is not a positive integer, or 0 for no data.
+        If `num_samples` is not a positive integer, or the data set is empty.
 
     Examples
     --------
@@ -91,9 +91,11 @@ class RandomSampler(Sampler[int]):
             )
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
-        if not isinstance(self.num_samples, int) or self.num_samples < (num_samples is not None):
+        if not isinstance(self.num_samples, int) or self.num_samples < 1:
+            mend = ": the data set is empty" if num_samples is None else ""
             raise ArgumentError(
-                f"num_samples should be a positive integer value, but got {self.num_samples}"
+                "num_samples should be a positive integer value, but got "
+                f"num_samples={self.num_samples}{mend}"
             )
 
     @property
