@@ -224,6 +224,7 @@ SHARED_BASENAMES = {
     "counts": "distributions of counts: PyTorch's classes, and SciPy's",
     "distribution": "what distributions have in common: PyTorch's classes, and SciPy's",
     "multivariate": "distributions of vectors: PyTorch's classes, and SciPy's",
+    "random": "NumPy's random numbers, and the same under HIPS autograd's names",
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
     "init": "initial values: functions that set them, and modules made without",
     "hooks": "hooks: of nodes and leaves, and of modules",

@@ -55,8 +55,10 @@ class Table:
         self.has_scipys_numbers = has_scipys_numbers
         self.declared: dict[str, Declared] = {}
         self.objects: dict[str, Any] = {}  # that stand for themselves, also for arrays
+        self.makers: dict[str, Callable[[], Any]] = {}  # of further objects, when they are needed
         self.refused: dict[str, str] = {}  # reasons by name
         self.of_values: frozenset[str] = frozenset()  # functions that answer without a derivative
+        self.composed: Callable[[str], Function | None] = lambda name: None  # of all other names
 
     def function(self, name: str, kind: str) -> Callable[[F], F]:
         """Register a function of tensors under a name of SciPy's, with the kind of its rule."""
@@ -73,6 +75,8 @@ class Table:
 
     def find(self, name: str) -> Any:
         """Return what stands for a name of SciPy's."""
+        if name in self.makers:
+            self.objects[name] = self.makers.pop(name)()
         if name in self.objects:
             return self.objects[name]
         found, full = getattr(self.scipys, name), f"{self.path}.{name}"
@@ -82,6 +86,9 @@ class Table:
             return either(full, found, ours, has_scipys_numbers=by_scipy)
         if name in self.of_values:
             return either(full, found, functools.partial(_of_values, found))
+        composed = None if name in self.refused else self.composed(name)
+        if composed is not None:
+            return without_rule(either(full, found, composed, has_scipys_numbers=True))
         if not inspect.isroutine(found):
             return found
         reason = self.refused.get(name, "compute it from functions that have one")
@@ -96,7 +103,7 @@ class Table:
                 raise AttributeError(f"module 'chainrule.{self.path}' has no attribute {name!r}")
             return find(name)
 
-        return get, lambda: sorted({*self.objects, *self.declared, *self.names()})
+        return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *self.names()})
 
 
 def missing_rule(name: str, reason: str) -> MissingRuleError:

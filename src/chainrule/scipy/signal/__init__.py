@@ -15,6 +15,7 @@ array([2., 1., 0.])
 from __future__ import annotations
 
 from chainrule.scipy.own_code import compose as _compose
+from chainrule.scipy.own_code import compose_others as _compose_others
 from chainrule.scipy.signal import convolutions, filters, spectra
 from chainrule.scipy.signal.arguments import TABLE as _TABLE
 
@@ -30,5 +31,7 @@ _COMPOSED = """
 """
 _compose(_TABLE, _COMPOSED.split())
 _TABLE.of_values = frozenset(["choose_conv_method"])
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()
