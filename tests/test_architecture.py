@@ -455,6 +455,7 @@ PUBLIC_MODULES = {
         "optimize",
         "ndimage",
         "signal",
+        "sparse",
         "spatial",
         "special",
         "stats",

@@ -88,7 +88,7 @@ _INSTEAD = {
         "SparseAdam": "gradients are dense: say optim.Adam",
     },
     "chainrule.scipy": {
-        "sparse cluster": "call SciPy's own where no gradient is "
+        "cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
     },
     "chainrule.nn": {

@@ -65,6 +65,8 @@ def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any,
     def operator(self: Any, other: Any) -> Any:
         if other.__class__ in _DIRECT:
             return tensors(self, other)
+        if ufunc is np.true_divide and not self.ndim and is_sparse_matrix(other):
+            return sparse_product(other, 1 / self, elementwise=True)
         if ufunc in _PRODUCTS and is_sparse_matrix(other):
             return as_ndarrays(sparse_product(other, self, elementwise=ufunc is np.multiply))
         return ufunc(other, self)
