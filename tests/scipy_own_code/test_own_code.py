@@ -133,3 +133,52 @@ def test_what_is_compiled_is_an_error() -> None:
     ):
         with pytest.raises(cr.MissingRuleError, match=r"has no derivative rule .* compiled code"):
             cr.grad(call)(1.1)
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
+    "signal.lti": lambda s, t: s.lti([1.0], [1.0, t, 1.0]).step(T=numpy.linspace(0, 5, 6))[1].sum(),
+    "signal.StateSpace": lambda s, t: (
+        s.StateSpace([[-t]], [[1.0]], [[2.0]], [[0.0]])
+        .output(numpy.ones(5), numpy.linspace(0, 1, 5))[1]
+        .sum()
+    ),
+    "signal.bode": lambda s, t: s.bode(s.lti([1.0], [1.0, t, 1.0]), [1.0, 2.0])[1].sum(),
+    "signal.lsim": lambda s, t: s.lsim(
+        s.lti([1.0], [1.0, t]), numpy.ones(5), numpy.linspace(0, 1, 5)
+    )[1].sum(),
+    "signal.CZT": lambda s, t: abs(s.CZT(16, 4)(X[:16] * t)).sum(),
+    "signal.ShortTimeFFT": lambda s, t: (
+        abs(s.ShortTimeFFT(numpy.ones(4), 2, 1.0).stft(X[:16] * t)) ** 2
+    ).sum(),
+    "interpolate.FloaterHormann": lambda s, t: s.FloaterHormannInterpolator(
+        numpy.arange(6.0), X[:6] * t, d=2
+    )(2.5 * t),
+    "special.chebyt": lambda s, t: s.chebyt(3)(0.3 * t),
+    "special.jacobi": lambda s, t: s.jacobi(3, 0.5, 0.2)(0.3 * t),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_of_classes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROGRAMS, name, OBJECTS[name])
+    test_values_and_differences_are_scipys(name)
+
+
+def test_kinds_of_objects() -> None:
+    signal = cr.scipy.signal
+    seen = []
+
+    def program(t: Any) -> Any:
+        seen.append(signal.lti([1.0], [1.0, t]))
+        return seen[0].to_ss().A.sum()
+
+    assert cr.grad(program)(2.0) == -1.0
+    plain = signal.lti([1.0], [1.0, 2.0])
+    assert type(plain) is type(scipy.signal.lti([1.0], [1.0, 2.0]))
+    for system in (plain, seen[0]):
+        assert isinstance(system, signal.lti)
+    assert not isinstance(1.0, signal.lti)
+    (derived,) = [type("Own", (signal.ZoomFFT,), {})(16, 0.5)]
+    assert isinstance(derived, scipy.signal.ZoomFFT)

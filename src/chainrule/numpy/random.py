@@ -153,10 +153,10 @@ _ORDERS: dict[str, Callable[..., Any]] = {
 
 
 def _method(kind: type, name: str) -> Callable[..., Any]:
-    @functools.wraps(getattr(kind, name))
     def draw(self: Any, *args: Any, **settings: Any) -> Any:
         return _draw(_Own(kind, self), name, args, settings)
 
+    draw.__name__, draw.__doc__ = name, f"Return NumPy's `{name}`, recorded by its parameters."
     return draw
 
 

@@ -19,13 +19,20 @@ from types import ModuleType
 from typing import Any
 
 import chainrule.numpy
-from chainrule.autograd.conversions import DifferentiatedError
+from chainrule.autograd.conversions import RUNNING, DifferentiatedError
 from chainrule.errors import AutogradError, MissingRuleError
 from chainrule.interop.math_modules import NUMBERS
 from chainrule.interop.operands import are_known
 from chainrule.interop.source_code import recording_builtins, recording_code
 from chainrule.numpy.array_class import as_ndarrays, ndarray
-from chainrule.scipy.dispatch import Table, either, missing_rule
+from chainrule.scipy.dispatch import (
+    RUN_AGAIN,
+    Table,
+    either,
+    either_class,
+    has_tensors,
+    missing_rule,
+)
 
 __all__ = ["compose", "compose_others", "replace_compiled", "run_again"]
 
@@ -54,9 +61,11 @@ def compose_others(table: Table) -> None:
     table.composed = functools.partial(_attempt, table)
 
 
-def _attempt(table: Table, name: str) -> Callable[..., Any] | None:
+def _attempt(table: Table, name: str) -> Any:
     scipys = getattr(table.scipys, name)
     found = inspect.unwrap(scipys)
+    if inspect.isclass(found):
+        return _class(table, name, found)
     if not inspect.isfunction(found) or not _is_python(found.__module__):
         return None
 
@@ -70,6 +79,44 @@ def _attempt(table: Table, name: str) -> Callable[..., Any] | None:
             raise missing_rule(f"{table.path}.{name}", _COMPILED) from error
 
     return function
+
+
+def _class(table: Table, name: str, scipys: type) -> Any:
+    """Return a class of SciPy's that is run again for what is differentiated, and in transforms."""
+    if not _is_python(scipys.__module__) or issubclass(scipys, BaseException | tuple):
+        return None
+
+    def make(*args: Any, **settings: Any) -> Any:
+        kind = getattr(run_again(scipys.__module__), scipys.__name__)
+        return kind(*as_ndarrays(args), **{key: as_ndarrays(x) for key, x in settings.items()})
+
+    def chooses(values: Any) -> bool:
+        return RUNNING.get() is not None or has_tensors(values)
+
+    def of_class(method: str) -> Any:
+        def call(*args: Any, **settings: Any) -> Any:
+            if not chooses([*args, *settings.values()]):
+                return getattr(scipys, method)(*args, **settings)
+            kind = getattr(run_again(scipys.__module__), scipys.__name__)
+            settings = {key: as_ndarrays(x) for key, x in settings.items()}
+            return getattr(kind, method)(*as_ndarrays(args), **settings)
+
+        return staticmethod(functools.wraps(getattr(scipys, method))(call))
+
+    found = either_class(scipys, make, chooses, _Recording)
+    for method, value in vars(scipys).items():
+        if isinstance(value, staticmethod | classmethod) and method[0] != "_":
+            setattr(found, method, of_class(method))
+    return found
+
+
+class _RunAgain(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return hasattr(type(instance), RUN_AGAIN)
+
+
+class _Recording(metaclass=_RunAgain):
+    """Objects of classes that were run again."""
 
 
 def _composed(table: Table, name: str, *args: Any, **settings: Any) -> Any:
@@ -91,6 +138,9 @@ def run_again(name: str) -> ModuleType:
         except BaseException:
             del _RUN[name]
             raise
+        for value in [*vars(made).values()]:
+            if isinstance(value, type) and value.__module__ == name:
+                setattr(value, RUN_AGAIN, True)
         for own, rule in _rules(name).items():  # in the place of compiled code
             if own in vars(made):
                 setattr(made, own, rule)

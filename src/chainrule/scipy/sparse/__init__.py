@@ -10,7 +10,7 @@ Given arrays and numbers, a function is SciPy's own; given what is differentiate
 ...     A = sparse.diags([-1.0, 2.0 + conductivity, -1.0], [-1, 0, 1], shape=(3, 3))
 ...     return sparse.linalg.spsolve(A.tocsc(), np.ones(3))[2]
 >>> round(cr.grad(end)(0.5), 4)
--0.4819
+-0.7336
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 
 import chainrule.numpy as cnp
 from chainrule.interop.operands import arrays_of
-from chainrule.scipy.dispatch import has_tensors
-from chainrule.scipy.sparse import linalg
+from chainrule.scipy.dispatch import either_class, has_tensors
+from chainrule.scipy.sparse import linalg as linalg
 from chainrule.scipy.sparse.matrix import (
     SparseMatrix,
     is_sparse,
@@ -171,7 +171,7 @@ def __getattr__(name: str) -> Any:
     if name not in _FUNCTIONS:
         return scipys
     if isinstance(scipys, type):
-        found: Any = _class(scipys, _FUNCTIONS[name])
+        found: Any = either_class(scipys, _FUNCTIONS[name], _records, SparseMatrix)
     else:
         found = _function(scipys, _FUNCTIONS[name])
     globals()[name] = found
@@ -185,20 +185,6 @@ def _function(scipys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[
         return (ours if of_ours else scipys)(*args, **settings)
 
     return either
-
-
-def _class(scipys: type, ours: Callable[..., Any]) -> Any:
-    """Return a class of SciPy's, of which a matrix that records counts as an instance."""
-
-    def instance_check(cls: Any, instance: Any) -> bool:
-        return isinstance(instance, SparseMatrix | scipys)
-
-    def call(cls: Any, arg1: Any, *args: Any, **settings: Any) -> Any:
-        return (ours if _records(arg1) else scipys)(arg1, *args, **settings)
-
-    methods = {"__instancecheck__": instance_check, "__call__": call}
-    kind = type("SparseKind", (type(scipys),), methods)
-    return kind(scipys.__name__, (scipys,), {"__module__": __name__})
 
 
 def __dir__() -> list[str]:
