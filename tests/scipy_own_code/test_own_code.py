@@ -126,6 +126,19 @@ def test_numbers_are_scipys_own() -> None:
     assert count == scipy.ndimage.label(X.reshape(5, 6) > 0)[1] == labels.max()
 
 
+def test_indices_and_labels_of_what_is_differentiated() -> None:
+    costs = numpy.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])
+
+    def least(t: Any) -> Any:
+        scaled = t * costs
+        return scaled[cr.scipy.optimize.linear_sum_assignment(scaled)].sum()
+
+    assert cr.grad(least)(1.5) == 5.0
+    image = X.reshape(5, 6).clip(0)
+    count = cr.grad(lambda t: t * cr.scipy.ndimage.label(t * image)[1])(2.0)
+    assert count == scipy.ndimage.label(image)[1]
+
+
 def test_what_is_compiled_is_an_error() -> None:
     for call in (
         lambda t: cr.scipy.stats.shapiro(X * t)[0],

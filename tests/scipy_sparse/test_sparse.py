@@ -77,6 +77,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "spsolve-columns": lambda m, x: m.la.spsolve(
         (of(m, x) + 5 * m.sp.eye(N)).tocsc(), np.stack([X, X * X], 1)
     ).ravel(),
+    "inv": lambda m, x: m.la.inv(laplacian(m, x).tocsc()) @ x,
     "splu": lambda m, x: m.la.splu(laplacian(m, x).tocsc()).solve(X, "T"),
     "splu-right": lambda m, x: m.la.splu(A.tocsc()).solve(x),
     "factorized": lambda m, x: m.la.factorized(A.tocsc())(x),
@@ -116,6 +117,22 @@ def test_both_modes_and_second_derivatives(name: str) -> None:
     assert cr.jvp(ours, (X,), (direction,))[1] == pytest.approx(slope(X) @ direction, rel=1e-7)
     wanted = difference(slope, X, direction)
     np.testing.assert_allclose(cr.hvp(ours, X, direction), wanted, 1e-5, 1e-6)
+
+
+def test_what_was_multiplied_and_solved_for_may_be_written_to() -> None:
+    def march(m: Any, x: Any) -> Any:
+        matrix, states = m.sp.eye(N) - 0.1 * x[0] * A, m.np.zeros((N, 4))
+        states[:, 0] = x
+        for i in range(1, 4):
+            states[:, i] = matrix @ states[:, i - 1]
+            states[:, i] = m.la.spsolve(matrix.tocsc(), states[:, i])
+            found = m.la.spsolve(matrix.tocsc(), states[:, i])
+            found[0] = 0.5
+            states[:, i] += found
+        return (states**2).sum()
+
+    wanted = [difference(lambda x: march(SCIPYS, x), X, e) for e in np.eye(N)]
+    np.testing.assert_allclose(cr.grad(lambda x: march(OURS, x))(X), wanted, 1e-6)
 
 
 def test_kinds() -> None:

@@ -21,5 +21,6 @@ from chainrule.scipy.own_code import compose_others as _compose_others
 _FAMILIES = (interpolation, linear_filters, measurements, rank_filters)
 
 _compose_others(_TABLE)
+_TABLE.of_values = frozenset(["label", "find_objects", "watershed_ift"])
 
 __getattr__, __dir__ = _TABLE.namespace()

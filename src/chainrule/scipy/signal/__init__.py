@@ -30,7 +30,7 @@ _COMPOSED = """
     tf2ss ss2tf tf2zpk zpk2tf tf2sos sos2tf zpk2sos sos2zpk zpk2ss ss2zpk
 """
 _compose(_TABLE, _COMPOSED.split())
-_TABLE.of_values = frozenset(["choose_conv_method"])
+_TABLE.of_values = frozenset(["choose_conv_method", "find_peaks_cwt"])
 
 _compose_others(_TABLE)
 

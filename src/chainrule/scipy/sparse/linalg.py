@@ -104,7 +104,8 @@ def _solution(A: Any, b: Any, found: Any = None, transposed: bool = False) -> An
     matrix = recorded(A)
     system = _System(matrix.row, matrix.col, matrix.shape[0])
     data, rhs = tensor_of(matrix.data), tensor_of(cnp.asarray(b))
-    return as_ndarrays(_Solve.apply(data, rhs * 1.0, system, transposed, found))
+    solution = _Solve.apply(data, rhs * 1.0, system, transposed, found)
+    return as_ndarrays(ops.clone(solution))  # which a program may write to
 
 
 def _is_recorded(*values: Any) -> bool:
@@ -123,6 +124,13 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     if not _is_recorded(A, b) or is_sparse(b):
         return _scipys.spsolve(A, b, permc_spec, use_umfpack)
     return _solution(A, b)
+
+
+def inv(A: Any) -> Any:
+    """Return the inverse, of which all elements are stored."""
+    if not isinstance(A, SparseMatrix):
+        return _scipys.inv(A)
+    return recorded(_solution(A, np.eye(A.shape[0])))
 
 
 def spsolve_triangular(A: Any, b: Any, lower: bool = True, *args: Any, **settings: Any) -> Any:

@@ -44,7 +44,7 @@ class SparseMatrix:
         self, data: Any, row: Any, col: Any, shape: Sequence[int], is_matrix: bool = True
     ) -> None:
         self.data, self.shape, self.is_matrix = (
-            cnp.asarray(data),
+            cnp.array(data),
             (int(shape[0]), int(shape[1])),
             is_matrix,
         )
@@ -132,6 +132,7 @@ class SparseMatrix:
                 f"matmul: a sparse matrix of the shape {self.shape} doesn't multiply an array of "
                 f"the shape {tuple(dense.shape)}"
             )
+        dense = ops.clone(dense)  # which a program may write to, as to a column of its results
         columns = ops.unsqueeze(dense, 1) if dense.ndim == 1 else dense
         rows, cols = make(self.row, None), make(self.col, None)
         found = product_of_triplets(rows, cols, _tensor(self.data), columns, self.shape[0])
