@@ -142,6 +142,8 @@ def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
         return None
     if dims.__class__ is int and -ndim <= dims < ndim:
         return (dims % ndim,)
+    if isinstance(dims, np.ndarray) and dims.ndim == 1:
+        dims = dims.tolist()
     listed = tuple(dims) if isinstance(dims, Sequence) else (dims,)
     counted = tuple([one_dim(dim, ndim) for dim in listed])
     if len(set(counted)) < len(counted):

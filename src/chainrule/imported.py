@@ -15,9 +15,7 @@ by both.
 from __future__ import annotations
 
 import builtins
-import cmath
 import inspect
-import math
 import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
@@ -28,11 +26,9 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-import numpy as np
-
 from chainrule.autograd.conversions import DifferentiatedError
-from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
+from chainrule.interop.math_modules import NUMBERS
 from chainrule.interop.operands import arrays_of, is_tracked
 from chainrule.interop.source_code import recording_builtins, recording_code
 
@@ -242,43 +238,9 @@ def _solver(original: Any, ours: Any) -> Any:
 
 
 def _math(wanted: str, name: str) -> Any:
-    return _NUMBERS[name]
+    return NUMBERS[name]
 
 
-def _of_numbers(original: ModuleType) -> ModuleType:
-    """Return a module whose functions call NumPy's and SciPy's of the same meaning for tensors."""
-    made = ModuleType(original.__name__, original.__doc__)
-    for name, value in vars(original).items():
-        if name in _NUMPYS:
-            value = _for_tensors(value, _NUMPYS[name])
-        if not name.startswith("__"):
-            setattr(made, name, value)
-    return made
-
-
-def _for_tensors(function: Callable[..., Any], other: str) -> Callable[..., Any]:
-    module, _, name = other.rpartition(".")
-
-    def either(*args: Any) -> Any:
-        if not any([isinstance(value, Tensor) for value in args]):
-            return function(*args)
-        if name == "log" and len(args) > 1:
-            return either(args[0]) / either(args[1])
-        return getattr(import_module(f"chainrule.{module}"), name)(*args)
-
-    return either
-
-
-_OF_INTEGERS = ("ceil", "floor", "trunc", "gcd", "lcm", "ldexp", "frexp")
-_OTHERS = ("modf", "remainder")  # whose results are others in NumPy
-_SAME = {*vars(math), *vars(cmath)}.difference(_OF_INTEGERS, _OTHERS)
-_NUMPYS = {
-    **{name: f"numpy.{name}" for name in _SAME if isinstance(getattr(np, name, None), np.ufunc)},
-    **{name: f"scipy.special.{name}" for name in ("erf", "erfc", "gamma")},
-    **{"lgamma": "scipy.special.gammaln", "phase": "numpy.angle"},
-}
-"""Names of NumPy's and SciPy's functions for those of `math` and `cmath`."""
-_NUMBERS = {"math": _of_numbers(math), "cmath": _of_numbers(cmath)}
 _NAMESPACES: dict[str, Callable[[str, str], Any]] = {
     "numpy": partial(_ours, "chainrule"),
     "scipy": _scipy,

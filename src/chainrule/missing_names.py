@@ -97,7 +97,7 @@ _INSTEAD = {
     },
     "chainrule.optim": {},
     "chainrule.scipy": {
-        "sparse cluster": "call SciPy's own where no gradient is "
+        "cluster": "call SciPy's own where no gradient is "
         "needed, or give it a derivative with cr.wrap",
     },
     "chainrule.nn": {

@@ -248,7 +248,7 @@ class SparseTensor(MatrixLike):
             raise DTypeError(f"matmul: expected the same dtype, got {self.dtype} and {x.dtype}")
         columns = x.unsqueeze(1) if x.ndim == 1 else x
         rows, cols = self._index.unbind(0)
-        product = _product(rows, cols, self._data, columns, self._shape[0])
+        product = product_of_triplets(rows, cols, self._data, columns, self._shape[0])
         return product.squeeze(1) if x.ndim == 1 else product
 
     def __rmatmul__(self, dense: Operand) -> Tensor:
@@ -368,7 +368,9 @@ class SparseCSRTensor(SparseTensor):
 # --- products ------------------------------------------------------------------------------------
 
 
-def _product(rows: Tensor, cols: Tensor, values: Tensor, dense: Tensor, count: int) -> Tensor:
+def product_of_triplets(
+    rows: Tensor, cols: Tensor, values: Tensor, dense: Tensor, count: int
+) -> Tensor:
     """Return S @ dense, where S has `count` rows and `values` at (rows, cols)."""
     arrays = [each._array for each in (rows, cols, values, dense)]
     plain = all(array.__class__ is np.ndarray for array in arrays)
@@ -403,7 +405,7 @@ class _ByScipy(Function):
         if ctx.needs_input_grad[2]:
             by_values = (grad.index_select(0, rows) * dense.index_select(0, cols)).sum(1)
         if ctx.needs_input_grad[3]:
-            by_dense = _product(cols, rows, values, grad, dense.shape[0])
+            by_dense = product_of_triplets(cols, rows, values, grad, dense.shape[0])
         return None, None, by_values, by_dense, None
 
     @staticmethod
@@ -411,9 +413,9 @@ class _ByScipy(Function):
         rows, cols, values, dense = ctx.saved_tensors
         parts = []
         if d_values is not None:
-            parts.append(_product(rows, cols, d_values, dense, ctx.count))
+            parts.append(product_of_triplets(rows, cols, d_values, dense, ctx.count))
         if d_dense is not None:
-            parts.append(_product(rows, cols, values, d_dense, ctx.count))
+            parts.append(product_of_triplets(rows, cols, values, d_dense, ctx.count))
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 

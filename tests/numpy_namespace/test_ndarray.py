@@ -33,7 +33,6 @@ REFUSED = {
     "isinstance(v[0], float)": "elements record, NumPy's scalars can't",
     "type(a[0, 0]).__name__": "elements record, NumPy's scalars can't",
     "repr(v)": "the text tells that the array has a history",
-    "np.polynomial.polynomial.polyval": "there is no rule",
     "np.ma.": "masked arrays record nothing",
     "np.frompyfunc": "there is no rule for objects",
     "n = np.zeros(4, dtype=int)": "integers have no gradient",

@@ -27,3 +27,12 @@ def test_arguments_by_name_and_functions_are_numpys() -> None:
 
 def test_a_function_of_constants_alone_runs_once() -> None:
     assert cr.numpy.vectorize(lambda f: f(4.0))(np.sqrt) == 2.0
+
+
+def test_a_decorator_with_settings() -> None:
+    @cr.numpy.vectorize(otypes=[float])
+    def cube(x: float) -> float:
+        """Return a cube."""
+        return x**3
+
+    assert cr.grad(lambda x: cube(x).sum())(np.array([1.0, 2.0])).tolist() == [3.0, 12.0]

@@ -159,8 +159,21 @@ def test_calls_that_are_wrong_say_how_they_are_right() -> None:
         cr.scipy.special.jv(1j, x)
     with pytest.raises(ValueError, match="clash: rules call other things t: rename"):
         ufunc("clash", "t")
-    with pytest.raises(TypeError, match="logsumexp of tensors takes no return_sign"):
-        cr.scipy.special.logsumexp(x, return_sign=True)
+
+
+def test_logsumexp_of_lists_and_with_signs() -> None:
+    special, scipys, h = cr.scipy.special, pytest.importorskip("scipy.special"), 1e-6
+    weights = [1.0, -2.0]
+
+    def log(x: float, module: object = special) -> object:
+        return module.logsumexp([x, 2 * x], b=weights, return_sign=True)[0]
+
+    assert log(0.3) == scipys.logsumexp([0.3, 0.6], b=weights, return_sign=True)[0]
+    wanted = (log(0.3 + h, scipys) - log(0.3 - h, scipys)) / (2 * h)
+    assert cr.grad(log)(0.3) == pytest.approx(wanted, rel=1e-8)
+    signs = special.logsumexp(cr.tensor([0.3, 0.6]), b=cr.tensor(weights), return_sign=True)[1]
+    assert signs.item() == -1.0
+    assert cr.grad(lambda x: special.softmax([x, 2 * x])[1])(0.0) == 0.25
 
 
 def test_scipy_is_imported_when_a_function_is_called() -> None:

@@ -327,7 +327,7 @@ def test_what_scipy_computes() -> None:
         norm.rvs(size=2, random_state=3).tolist()
         == scipy_stats.norm.rvs(size=2, random_state=3).tolist()
     )
-    assert type(cr.scipy.stats.tukeylambda) is type(scipy_stats.tukeylambda)
+    assert type(cr.scipy.stats.levy_stable) is type(scipy_stats.levy_stable)
     assert pickle.loads(pickle.dumps(norm)) is norm
     assert repr(cr.scipy.stats.gamma) == "<chainrule.scipy.stats.gamma(a, loc, scale)>"
     x = cr.tensor([0.3], dtype=cr.float64)
@@ -372,8 +372,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda s: s.vonmises.ppf(tracked(0.5), 2.0), "vonmises.ppf .*respect to q: no closed form"),
     (lambda s: s.vonmises.cdf(0.5, tracked(2.0)), "vonmises.cdf .*respect to kappa: no closed"),
     (lambda s: s.betabinom.cdf(2, 4, tracked(1.0), 2.0), "betabinom.cdf .*respect to a: no closed"),
-    (lambda s: s.norm.rvs(tracked(0.5)), "norm.rvs has no .*chainrule.distributions"),
-    (lambda s: s.norm(tracked(0.5)).rvs(3), "norm.rvs has no .*chainrule.distributions"),
+    (lambda s: s.gamma.rvs(tracked(0.5)), "gamma.rvs has no .*chainrule.distributions"),
+    (lambda s: s.gamma(tracked(0.5)).rvs(3), "gamma.rvs has no .*chainrule.distributions"),
     (lambda s: s.norm(tracked(0.5)).expect(), "norm.expect has no derivative"),
     (lambda s: s.norm.fit(tracked(0.5)), "norm.fit has no derivative. Minimise nnlf"),
 ]
@@ -402,10 +402,6 @@ def test_wrong_calls_say_how_they_are_right() -> None:
         stats.norm.logpmf(x)
     with pytest.raises(cr.DTypeError, match=r"norm: expected real numbers, got complex"):
         stats.norm.pdf(cr.tensor(1j))
-    with pytest.raises(
-        cr.ArgumentError, match=r"norm.stats of tensors has the moments 'm' and 'v'"
-    ):
-        stats.norm.stats(x, moments="mvsk")
     with pytest.raises(AttributeError, match=r"normal"):
         stats.normal  # noqa: B018
     assert isinstance(stats.norm, Distribution)

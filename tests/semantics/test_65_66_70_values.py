@@ -224,6 +224,25 @@ def test_s66_who_gives_numpy_a_list_is_told_of_stack(ask):
         ask([leaf([1.0]), leaf([2.0])])
 
 
+def test_s66_text_is_formatted_by_percent_in_a_running_transform():
+    texts = []
+
+    def program(t):
+        for template, values in (("%.2f", t), ("%d|%5.1f", (t, t)), ("%(a)e", {"a": t})):
+            texts.append(template % values)
+        template %= {"a": t}
+        texts.append(template)
+        return t * t
+
+    assert cr.grad(program)(3.5) == 7.0
+    assert texts == ["3.50", "3|  3.5", "3.500000e+00", "3.500000e+00"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert texts[0][:0] + "%.1f" % (leaf(2.0),) == "2.0"  # noqa: UP031
+    with pytest.raises(cr.AutogradError, match=r"float\(t\) makes a number"):
+        cr.grad(lambda t: t * (7 % float(t)))(3.5)
+
+
 @to_numpy
 def test_s66_it_does_under_no_grad(convert):
     x = leaf([1.0, 2.0])

@@ -81,8 +81,10 @@ def check_number(tensor: Tensor) -> None:
         )
     if not tensor.requires_grad or not is_grad_enabled():
         return
-    check_differentiated(tensor)
     frame = sys._getframe(1)
+    if _formats_text(frame):
+        return
+    check_differentiated(tensor)
     converting, own = user_frame(frame), own_frame(frame)
     level, advice = user_stack_level(), ""
     if converting is not own and converting is not None and own is not None:  # a library's line
@@ -96,6 +98,21 @@ def check_number(tensor: Tensor) -> None:
         UserWarning,
         stacklevel=level,
     )
+
+
+def _formats_text(frame: FrameType | None) -> bool:
+    """Return whether ``"%.3f" % x`` calls a special method, as no other remainder does."""
+    while frame is not None and frame.f_globals.get("__name__") == _TENSOR_CLASS:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] == _BINARY_OP and code[at + 1] in _REMAINDERS
+
+
+_TENSOR_CLASS = "chainrule.autograd.tensor"
+_BINARY_OP = dis.opmap["BINARY_OP"]
+_REMAINDERS = (6, 19)  # NB_REMAINDER and NB_INPLACE_REMAINDER of CPython's opcode.h
 
 
 def check_differentiated(tensor: Tensor) -> None:

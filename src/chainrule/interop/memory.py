@@ -30,7 +30,11 @@ def is_locked(results: Any) -> bool:
     """Return whether an array among the results can't be written to."""
     if isinstance(results, list | tuple):
         return any([is_locked(part) for part in results])
-    return isinstance(results, np.ndarray) and not results.flags.writeable
+    # `flags.writeable` warns where the array is one of `numpy.broadcast_arrays`.
+    return isinstance(results, np.ndarray) and not results.flags.num & _WRITEABLE
+
+
+_WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 
 
 def is_function(value: Any) -> bool:
@@ -39,7 +43,8 @@ def is_function(value: Any) -> bool:
         return any([is_function(part) for part in value])
     if value.__class__ is dict:
         return is_function(list(value.values()))
-    return callable(value) and not isinstance(value, type)
+    is_operand = getattr(value.__class__, "__array_ufunc__", value) is None  # as a polynomial is
+    return callable(value) and not isinstance(value, type) and not is_operand
 
 
 def call_on_copies(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

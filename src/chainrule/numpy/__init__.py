@@ -18,9 +18,10 @@ imported from here as well.
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -29,11 +30,16 @@ from typing import Any
 
 import numpy as _numpy
 
+from chainrule.interop.source_code import recording_builtins
 from chainrule.numpy import array_operators as _array_operators  # noqa: F401 - it fills the class
 from chainrule.numpy.array_class import as_ndarrays as _as_ndarrays
 from chainrule.numpy.array_class import call as _call
 from chainrule.numpy.array_class import ndarray as ndarray
+from chainrule.numpy.grid import asarray_chkfinite as asarray_chkfinite
 from chainrule.numpy.grid import c_ as c_
+from chainrule.numpy.grid import isfortran as isfortran
+from chainrule.numpy.grid import iterable as iterable
+from chainrule.numpy.grid import kaiser as kaiser
 from chainrule.numpy.grid import ndenumerate as ndenumerate
 from chainrule.numpy.grid import r_ as r_
 from chainrule.numpy.grid import vectorize as vectorize
@@ -105,26 +111,70 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         loader: Any = self
-        if not name.startswith(f"{__name__}.") or find_spec(_numpys(name)) is None:
+        if not name.startswith(f"{__name__}."):
             return None
-        return ModuleSpec(name, loader, is_package=True)
+        found = find_spec(_numpys(name))
+        if found is None:
+            return None
+        is_plain = name.startswith(_RUN_AGAIN) and found.submodule_search_locations is None
+        return ModuleSpec(name, loader, is_package=not is_plain)
 
     def create_module(self, spec: ModuleSpec) -> Any:
+        if spec.name.startswith(_RUN_AGAIN):
+            return None
         return _Module(spec.name, import_module(_numpys(spec.name)))
 
     def exec_module(self, module: Any) -> None:
-        """Do nothing: names are looked up when they are asked for."""
+        """Run NumPy's code with this namespace; or nothing, where names are looked up later."""
+        if module.__name__.startswith(_RUN_AGAIN):
+            loader: Any = find_spec(_numpys(module.__name__)).loader  # type: ignore[union-attr]
+            vars(module)["__builtins__"] = recording_builtins(_import)
+            exec(loader.get_code(loader.name), vars(module))
+
+
+_RUN_AGAIN = (f"{__name__}.polynomial", f"{__name__}.lib._polynomial_impl")
+"""Modules with classes, whose code runs a second time: NumPy's own would make numbers of arrays."""
 
 
 def _numpys(name: str) -> str:
     return f"numpy{name.removeprefix(__name__)}"
 
 
+def _import(
+    name: str,
+    globals: Any = None,
+    locals: Any = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> Any:
+    first, _, rest = name.partition(".")
+    if level or first != "numpy":
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    found = import_module(f"{__name__}.{rest}" if rest else __name__)
+    return found if fromlist else sys.modules[__name__]
+
+
+def _polynomial_class() -> Any:
+    """Return `numpy.poly1d` with functions that record."""
+    own = import_module(f"{__name__}.lib._polynomial_impl")
+    for name in own.__all__:
+        if name != "poly1d":
+            setattr(own, name, getattr(sys.modules[__name__], name))
+    return own.poly1d
+
+
 sys.meta_path.append(_Finder())
+
+
+def _undispatched(*_: Any, **__: Any) -> Callable[[Any], Any]:
+    """Do `array_function_dispatch` for code that runs again: its functions record by themselves."""
+    return lambda function: function
 
 
 def _of(value: Any) -> Any:
     """Return what stands for a name of NumPy's in this namespace."""
+    if getattr(value, "__name__", "") == "array_function_dispatch":
+        return _undispatched
     if isinstance(value, _numpy.ufunc):
         return _Ufunc(value)
     if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
@@ -135,6 +185,9 @@ def _of(value: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "poly1d":
+        value = globals()[name] = _polynomial_class()
+        return value
     if name == "__all__":
         modules = types.ModuleType
         return [n for n in _numpy.__all__ if not isinstance(getattr(_numpy, n), modules)]

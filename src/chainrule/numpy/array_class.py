@@ -309,6 +309,11 @@ class ndarray(Tensor, metaclass=_Arrays):
         check_differentiated(self)
         return bytes(np.asarray(array_of(self)).tobytes(order))
 
+    def setflags(self, write: bool | None = None, **_: Any) -> None:
+        """Refuse or allow writes."""
+        if isinstance(self._array, np.ndarray):
+            self._array.setflags(write=write)
+
     def resize(self, *_: Any, **__: Any) -> NoReturn:
         """Not available: the memory of an array that records has one size."""
         raise ArgumentTypeError(
@@ -324,7 +329,7 @@ class ndarray(Tensor, metaclass=_Arrays):
         return np.round(self, ndigits or 0)
 
     def __divmod__(self, other: Any) -> Any:
-        return np.divmod(self, other)
+        return NotImplemented if takes_no_ufuncs(other) else np.divmod(self, other)
 
     def __rdivmod__(self, other: Any) -> Any:
         return np.divmod(other, self)
@@ -350,6 +355,11 @@ class ndarray(Tensor, metaclass=_Arrays):
 
 def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
     return as_ndarray(rebuild(*parts))
+
+
+def takes_no_ufuncs(value: Any) -> bool:
+    """Return whether a class computes with arrays itself, such as `numpy.polynomial.Polynomial`."""
+    return getattr(value.__class__, "__array_ufunc__", value) is None
 
 
 def behaves_as_array(leaf: Any) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.numpy.array_class import array_of_list, as_ndarrays, call, ndarray, unlock
+from chainrule.numpy.array_class import (
+    array_of_list,
+    as_ndarrays,
+    call,
+    ndarray,
+    takes_no_ufuncs,
+    unlock,
+)
 from chainrule.ops.sparse_products import is_sparse_matrix, sparse_product
 
 
@@ -36,6 +43,8 @@ def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, 
     def operator(self: Any, other: Any) -> Any:
         if other.__class__ in _DIRECT:  # without the cost of NumPy's protocol
             return tensors(self, other)
+        if takes_no_ufuncs(other):
+            return NotImplemented
         if ufunc in _PRODUCTS and is_sparse_matrix(other):
             return as_ndarrays(sparse_product(self, other, elementwise=ufunc is np.multiply))
         return ufunc(self, other)
@@ -56,6 +65,8 @@ def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any,
     def operator(self: Any, other: Any) -> Any:
         if other.__class__ in _DIRECT:
             return tensors(self, other)
+        if ufunc is np.true_divide and not self.ndim and is_sparse_matrix(other):
+            return sparse_product(other, 1 / self, elementwise=True)
         if ufunc in _PRODUCTS and is_sparse_matrix(other):
             return as_ndarrays(sparse_product(other, self, elementwise=ufunc is np.multiply))
         return ufunc(other, self)

@@ -1,4 +1,4 @@
-"""Names of NumPy's that are classes or objects, over recorded arrays."""
+"""Names of NumPy's that don't dispatch: classes, objects and functions, over recorded arrays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import ArgumentTypeError
-from chainrule.numpy.array_class import as_ndarrays, call
+from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.interop.operands import are_known
+from chainrule.numpy.array_class import as_ndarrays, call, ndarray
 
 
 class _Concatenation:
@@ -51,7 +53,7 @@ class vectorize:
 
     def __init__(
         self,
-        pyfunc: Callable[..., Any],
+        pyfunc: Callable[..., Any] | None = None,
         otypes: Any = None,
         doc: str | None = None,
         excluded: Sequence[Any] | None = None,
@@ -68,6 +70,8 @@ class vectorize:
         self.__doc__ = pyfunc.__doc__ if doc is None else doc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.pyfunc is None:  # it is a decorator, with settings
+            return vectorize(args[0], self.otypes, self.__doc__, [*self.excluded])
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         taken = [k for k, x in given.items() if k not in self.excluded and _has_elements(x)]
         arrays = [call(np.array, (given[k],), {}) for k in taken]
@@ -89,3 +93,35 @@ class vectorize:
 def _has_elements(x: Any) -> bool:
     """Whether an argument is an array, a number or nested numbers, not a function or a text."""
     return hasattr(x, "shape") or isinstance(x, int | float | complex | list | tuple)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def iterable(y: Any) -> bool:
+    """Return whether an object can be iterated over, as an array of no dimension can't."""
+    if isinstance(y, ndarray | ArrayProxy):
+        return y.ndim > 0
+    return np.iterable(y)
+
+
+def isfortran(a: Any) -> bool:
+    """Return whether an array's elements are in the order of columns: not where it records."""
+    return not isinstance(a, ndarray | ArrayProxy) and np.isfortran(a)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """Return an array, and raise where it has NaN or infinite elements."""
+    array = call(np.asarray, (a, dtype), {"order": order})
+    if are_known(array) and not np.all(np.isfinite(array)):
+        raise ArgumentError("asarray_chkfinite: array must not contain infs or NaNs")
+    return array
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """Return the window of Kaiser, recorded by `beta`."""
+    if M < 2:
+        return np.ones(max(M, 0))
+    middle = (M - 1) / 2
+    width = np.sqrt(1 - ((np.arange(M) - middle) / middle) ** 2)
+    return call(np.i0, (width * beta,), {}) / call(np.i0, (beta,), {})

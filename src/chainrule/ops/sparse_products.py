@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ def sparse_product(left: Any, right: Any, *, elementwise: bool = False) -> Tenso
     sparse arrays.
     """
     matrix = left if is_sparse_matrix(left) else right
+    if elementwise and not (right if matrix is left else left).ndim:
+        found: Tensor = import_module("chainrule.scipy.sparse").scaled(
+            matrix, right if matrix is left else left
+        )
+        return found
     if elementwise and not _scipy_sparse().isspmatrix(matrix):
         raise ArgumentTypeError(
             f"multiply(): the elementwise product of a {type(matrix).__name__} and a Tensor is not "

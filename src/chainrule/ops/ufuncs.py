@@ -226,7 +226,7 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
             found = ufunc(*[_array(value) for value in inputs])
             return tensor_of(namespace(found).asarray(found))
         _refuse(ufunc, method, call)
-    kept = {"axis", "keepdims"} if method in ("reduce", "accumulate") else set()
+    kept = {"axis", "keepdims"} if method in ("reduce", "accumulate") else _KEPT.get(call, set())
     refused = set(settings) - kept
     if refused:
         name = getattr(function, "__name__", ufunc.__name__)
@@ -235,6 +235,10 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
             f"out of place (a = a + t instead of a += t). {argument_advice(refused)}"
         )
     return function(*inputs, **settings)
+
+
+_KEPT = {"vecdot": {"axis"}}
+"""Keywords of calls of ufuncs of vectors."""
 
 
 def _is_set(key: str, value: Any) -> bool:

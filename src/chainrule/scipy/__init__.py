@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chainrule.scipy import ndimage as ndimage
     from chainrule.scipy import optimize as optimize
     from chainrule.scipy import signal as signal
+    from chainrule.scipy import sparse as sparse
     from chainrule.scipy import spatial as spatial
     from chainrule.scipy import special as special
     from chainrule.scipy import stats as stats
@@ -32,6 +33,7 @@ __all__ = [
     "ndimage",
     "optimize",
     "signal",
+    "sparse",
     "spatial",
     "special",
     "stats",

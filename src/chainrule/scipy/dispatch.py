@@ -55,8 +55,10 @@ class Table:
         self.has_scipys_numbers = has_scipys_numbers
         self.declared: dict[str, Declared] = {}
         self.objects: dict[str, Any] = {}  # that stand for themselves, also for arrays
+        self.makers: dict[str, Callable[[], Any]] = {}  # of further objects, when they are needed
         self.refused: dict[str, str] = {}  # reasons by name
         self.of_values: frozenset[str] = frozenset()  # functions that answer without a derivative
+        self.composed: Callable[[str], Function | None] = lambda name: None  # of all other names
 
     def function(self, name: str, kind: str) -> Callable[[F], F]:
         """Register a function of tensors under a name of SciPy's, with the kind of its rule."""
@@ -73,6 +75,8 @@ class Table:
 
     def find(self, name: str) -> Any:
         """Return what stands for a name of SciPy's."""
+        if name in self.makers:
+            self.objects[name] = self.makers.pop(name)()
         if name in self.objects:
             return self.objects[name]
         found, full = getattr(self.scipys, name), f"{self.path}.{name}"
@@ -82,6 +86,11 @@ class Table:
             return either(full, found, ours, has_scipys_numbers=by_scipy)
         if name in self.of_values:
             return either(full, found, functools.partial(_of_values, found))
+        composed = None if name in self.refused else self.composed(name)
+        if isinstance(composed, type):
+            return composed
+        if composed is not None:
+            return without_rule(either(full, found, composed, has_scipys_numbers=True))
         if not inspect.isroutine(found):
             return found
         reason = self.refused.get(name, "compute it from functions that have one")
@@ -96,7 +105,7 @@ class Table:
                 raise AttributeError(f"module 'chainrule.{self.path}' has no attribute {name!r}")
             return find(name)
 
-        return get, lambda: sorted({*self.objects, *self.declared, *self.names()})
+        return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *self.names()})
 
 
 def missing_rule(name: str, reason: str) -> MissingRuleError:
@@ -156,6 +165,26 @@ def either(
     return function
 
 
+def either_class(scipys: type, ours: Function, chooses: Callable[..., bool], kind: type) -> Any:
+    """Return a class whose calls make an object of SciPy's, or by `ours` where `chooses` says so.
+
+    Objects of SciPy's class and of `kind` count as its instances.
+    """
+
+    def instance_check(cls: Any, instance: Any) -> bool:
+        return isinstance(instance, scipys | kind)
+
+    def call(cls: Any, *args: Any, **settings: Any) -> Any:
+        if cls.__mro__[1] is not scipys:  # a class of the user's, derived from it
+            return type.__call__(cls, *args, **settings)
+        return (ours if chooses([*args, *settings.values()]) else scipys)(*args, **settings)
+
+    methods = {"__instancecheck__": instance_check, "__call__": call}
+    metaclass = type("EitherKind", (type(scipys),), methods)
+    module = f"chainrule.{scipys.__module__}"
+    return metaclass(scipys.__name__, (scipys,), {"__module__": module, "__doc__": scipys.__doc__})
+
+
 def has_tensors(*values: Any) -> bool:
     """Return whether a tensor, a symbol or a batched array is among arguments."""
     return any(map(_is_tensor, _leaves(values)))
@@ -190,7 +219,13 @@ def _mapped(convert: Callable[[Any], Any], found: Any) -> Any:
 
 
 def _is_tensor(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) or (is_array(leaf) and not isinstance(leaf, np.ndarray))
+    if isinstance(leaf, Tensor) or hasattr(type(leaf), RUN_AGAIN):
+        return True
+    return is_array(leaf) and not isinstance(leaf, np.ndarray)
+
+
+RUN_AGAIN = "_chainrule_runs_again"
+"""An attribute of classes of SciPy's whose code was run again: their objects hold tensors."""
 
 
 def _is_carried(tensors: list[Any]) -> bool:

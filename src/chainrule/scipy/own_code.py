@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -18,15 +19,32 @@ from types import ModuleType
 from typing import Any
 
 import chainrule.numpy
+from chainrule.autograd.conversions import RUNNING, DifferentiatedError
+from chainrule.errors import AutogradError, MissingRuleError
+from chainrule.interop.math_modules import NUMBERS
+from chainrule.interop.operands import are_known
 from chainrule.interop.source_code import recording_builtins, recording_code
 from chainrule.numpy.array_class import as_ndarrays, ndarray
-from chainrule.scipy.dispatch import Table
+from chainrule.scipy.dispatch import (
+    RUN_AGAIN,
+    Table,
+    either,
+    either_class,
+    has_tensors,
+    missing_rule,
+)
 
-__all__ = ["compose"]
+__all__ = ["compose", "compose_others", "replace_compiled", "run_again"]
+
+_COMPILED = "SciPy computes it, in part, in compiled code"
+
+_NEEDS_ARRAY = re.compile(r"numpy\.ndarray|bytes-like|buffer|Can't call numpy\(\)")
+"""In errors of compiled code about an argument that isn't an array of NumPy's."""
 
 _TABLES: dict[str, Table] = {}
 _COMPOSED: dict[str, frozenset[str]] = {}
 _RUN: dict[str, ModuleType] = {}
+_COMPILED_RULES: dict[str, dict[str, Callable[..., Any]]] = {}
 
 
 def compose(table: Table, names: Sequence[str]) -> None:
@@ -36,13 +54,78 @@ def compose(table: Table, names: Sequence[str]) -> None:
         table.function(name, "composite")(functools.partial(_composed, table, name))
 
 
+def compose_others(table: Table) -> None:
+    """Let SciPy's own code stand for the functions of a module that have no rule, where it can."""
+    _TABLES[table.path] = table
+    _COMPOSED.setdefault(table.path, frozenset())
+    table.composed = functools.partial(_attempt, table)
+
+
+def _attempt(table: Table, name: str) -> Any:
+    scipys = getattr(table.scipys, name)
+    found = inspect.unwrap(scipys)
+    if inspect.isclass(found):
+        return _class(table, name, found)
+    if not inspect.isfunction(found) or not _is_python(found.__module__):
+        return None
+
+    def function(*args: Any, **settings: Any) -> Any:
+        try:
+            return _composed(table, name, *args, **settings)
+        except (AutogradError, TypeError) as error:
+            is_refused = isinstance(error, DifferentiatedError | MissingRuleError)
+            if not is_refused and not _NEEDS_ARRAY.search(str(error)):
+                raise
+            raise missing_rule(f"{table.path}.{name}", _COMPILED) from error
+
+    return function
+
+
+def _class(table: Table, name: str, scipys: type) -> Any:
+    """Return a class of SciPy's that is run again for what is differentiated, and in transforms."""
+    if not _is_python(scipys.__module__) or issubclass(scipys, BaseException | tuple):
+        return None
+
+    def make(*args: Any, **settings: Any) -> Any:
+        kind = getattr(run_again(scipys.__module__), scipys.__name__)
+        return kind(*as_ndarrays(args), **{key: as_ndarrays(x) for key, x in settings.items()})
+
+    def chooses(values: Any) -> bool:
+        return RUNNING.get() is not None or has_tensors(values)
+
+    def of_class(method: str) -> Any:
+        def call(*args: Any, **settings: Any) -> Any:
+            if not chooses([*args, *settings.values()]):
+                return getattr(scipys, method)(*args, **settings)
+            kind = getattr(run_again(scipys.__module__), scipys.__name__)
+            settings = {key: as_ndarrays(x) for key, x in settings.items()}
+            return getattr(kind, method)(*as_ndarrays(args), **settings)
+
+        return staticmethod(functools.wraps(getattr(scipys, method))(call))
+
+    found = either_class(scipys, make, chooses, _Recording)
+    for method, value in vars(scipys).items():
+        if isinstance(value, staticmethod | classmethod) and method[0] != "_":
+            setattr(found, method, of_class(method))
+    return found
+
+
+class _RunAgain(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return hasattr(type(instance), RUN_AGAIN)
+
+
+class _Recording(metaclass=_RunAgain):
+    """Objects of classes that were run again."""
+
+
 def _composed(table: Table, name: str, *args: Any, **settings: Any) -> Any:
     module = inspect.unwrap(getattr(table.scipys, name)).__module__
-    function = getattr(_run(module), name)
+    function = getattr(run_again(module), name)
     return function(*as_ndarrays(args), **{key: as_ndarrays(x) for key, x in settings.items()})
 
 
-def _run(name: str) -> ModuleType:
+def run_again(name: str) -> ModuleType:
     """Return a module of SciPy whose code was run with functions that record."""
     if name not in _RUN:
         spec: Any = find_spec(name)
@@ -55,11 +138,39 @@ def _run(name: str) -> ModuleType:
         except BaseException:
             del _RUN[name]
             raise
-        table = _TABLES[made.__package__]
-        rules = {*table.declared} - _COMPOSED[table.path]
-        for own in {*vars(made)} & rules:  # a rule, in the place of compiled code
-            setattr(made, own, table.find(own))
+        for value in [*vars(made).values()]:
+            if isinstance(value, type) and value.__module__ == name:
+                setattr(value, RUN_AGAIN, True)
+        for own, rule in _rules(name).items():  # in the place of compiled code
+            if own in vars(made):
+                setattr(made, own, rule)
     return _RUN[name]
+
+
+def _rules(module: str) -> dict[str, Any]:
+    table = _TABLES.get(".".join(module.split(".")[:2]))
+    if table is None:
+        return _ARRAY_API
+    names = {*table.declared, *table.objects} - _COMPOSED[table.path]
+    rules = {name: _rule(table.find(name)) for name in names}
+    return rules | _COMPILED_RULES.get(module, {})
+
+
+def _rule(function: Any) -> Any:
+    """Return a rule for calls by SciPy's own code, which have settings of its decorators."""
+    if not inspect.isfunction(function):
+        return function
+
+    @functools.wraps(function)
+    def rule(*args: Any, _no_deco: bool = False, **settings: Any) -> Any:
+        return function(*args, **settings)
+
+    return rule
+
+
+def replace_compiled(module: str, **functions: Callable[..., Any]) -> None:
+    """Give rules to private functions of SciPy's that are compiled."""
+    _COMPILED_RULES.setdefault(module, {}).update(functions)
 
 
 def _import(
@@ -75,6 +186,8 @@ def _import(
     if first == "numpy":
         import_module(f"chainrule.{name}")
         return sys.modules[f"chainrule.{name if fromlist else first}"]
+    if first in NUMBERS:
+        return NUMBERS[first]
     if first == "scipy":
         import_module(name)
         return _Names(name if fromlist else first)
@@ -90,20 +203,90 @@ class _Names(ModuleType):
         return value
 
     def _find(self, name: str) -> Any:
+        if name in _COMPILED_RULES.get(self.__name__, {}):
+            return _COMPILED_RULES[self.__name__][name]
         own = getattr(import_module(self.__name__), name)
         if isinstance(own, ModuleType):
-            is_scipys = own.__name__.startswith("scipy")
-            return _Names(own.__name__) if is_scipys and name != "numpy" else chainrule.numpy
+            is_numpy = (
+                own.__name__.rpartition(".")[2] == "numpy"
+            )  # also the one of `array_api_compat`
+            return chainrule.numpy if is_numpy else _Names(own.__name__)
         if self.__name__.startswith("scipy._lib"):
-            return _ARRAY_API.get(name, own)
+            return _ARRAY_API[name] if name in _ARRAY_API else _of_library(own)
         package = ".".join(self.__name__.split(".")[:2])
         table = _TABLES.get(package)
         is_public = getattr(import_module(package), name, None) is not None
-        if is_public and (table is None or name in table.declared):
+        if is_public and (
+            table is None or name in {**table.declared, **table.objects, **table.makers}
+        ):
             return getattr(_ours(package), name, own)
         if table is not None and callable(own) and _is_python(self.__name__):
-            return getattr(_run(self.__name__), name)
+            return getattr(run_again(self.__name__), name)
+        if table is not None and inspect.isfunction(own):  # of a package
+            module = inspect.unwrap(own).__module__
+            if _is_python(module) and hasattr(run_again(module), name):
+                return either(name, own, getattr(run_again(module), name))
         return own
+
+
+def _of_library(own: Any) -> Any:
+    """Return a function of `scipy._lib`, run again if it computes with arrays."""
+    found = inspect.unwrap(own) if inspect.isfunction(own) else own
+    if not inspect.isfunction(found) or found.__module__ not in _LIBRARY:
+        return own
+    return getattr(run_again(found.__module__), own.__name__, own)
+
+
+_LIBRARY = frozenset(
+    [
+        "scipy._lib._array_api",
+        "scipy._lib._util",
+        "scipy._lib.array_api_extra._delegation",
+        "scipy._lib.array_api_extra._lib._funcs",
+    ]
+)
+
+
+def _apply_where(
+    cond: Any, args: Any, f1: Any, f2: Any = None, /, *, fill_value: Any = None, **_: Any
+) -> Any:
+    """Return `f1` of the elements where a condition holds, and `f2` or a number elsewhere."""
+    xp = chainrule.numpy
+    args = args if isinstance(args, list | tuple) else [args]
+    cond, *arrays = xp.broadcast_arrays(cond, *args)
+    if are_known(cond) and xp.all(cond):
+        return f1(*arrays)
+    if not cond.ndim and are_known(cond):
+        return fill_value if f2 is None else f2(*arrays)
+    if not are_known((cond, arrays)):  # elements can't be chosen: both are computed of all
+        other = fill_value if f2 is None else f2(*_only_where(~cond, arrays))
+        return xp.where(cond, f1(*_only_where(cond, arrays)), other)
+    first = f1(*[x[cond] for x in arrays])
+    other = fill_value if f2 is None else f2(*[x[~cond] for x in arrays])
+    found = xp.empty(cond.shape, xp.result_type(first, other))
+    found[cond], found[~cond] = first, other
+    return found
+
+
+def _only_where(cond: Any, arrays: Any) -> Any:
+    """Return arrays that are constant where a condition doesn't hold: no NaN flows back there."""
+    return [
+        chainrule.numpy.where(cond, x, x.detach()) if isinstance(x, ndarray) else x for x in arrays
+    ]
+
+
+def _lazyselect(conditions: Any, choices: Any, arrays: Any, default: Any = 0) -> Any:
+    """Return the function of the elements whose condition holds, the last of several."""
+    xp = chainrule.numpy
+    arrays = xp.broadcast_arrays(*arrays)
+    found = xp.full(arrays[0].shape, default, xp.result_type(*arrays))
+    for cond, function in zip(conditions, choices, strict=True):
+        found = _apply_where(cond, [*arrays, found], lambda *x, f=function: f(*x[:-1]), _last)
+    return found
+
+
+def _last(*arrays: Any) -> Any:
+    return arrays[-1]
 
 
 def _ours(package: str) -> Any:
@@ -125,6 +308,10 @@ _ARRAY_API: dict[str, Callable[..., Any]] = {
     "array_namespace": lambda *arrays, **_: chainrule.numpy,
     "is_numpy": lambda xp: xp is chainrule.numpy,
     "is_array_api_obj": lambda x: isinstance(x, ndarray),
+    "is_numpy_namespace": lambda xp: xp is chainrule.numpy,
+    "is_numpy_array": lambda x: isinstance(x, ndarray),
     "xp_device": lambda x: "cpu",
+    "apply_where": _apply_where,
+    "_lazyselect": _lazyselect,
 }
 """What SciPy asks to tell one library of arrays from another: here, it is NumPy."""

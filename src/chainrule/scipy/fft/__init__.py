@@ -20,6 +20,7 @@ from chainrule.scipy.fft import fast_hankel, real_transforms
 from chainrule.scipy.fft.arguments import TABLE as _TABLE
 from chainrule.scipy.fft.arguments import in_double as _in_double
 from chainrule.scipy.fft.arguments import sizes_of as _sizes_of
+from chainrule.scipy.own_code import compose_others as _compose_others
 
 _FAMILIES = (fast_hankel, real_transforms)
 
@@ -105,5 +106,7 @@ def __ua_function__(method: Any, args: Any, settings: Any) -> Any:
         return NotImplemented
     return _TABLE.find(method.__name__)(*args, **settings)
 
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -18,6 +18,7 @@ from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table
 from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.integrate import initial_value, quadrature, sums
+from chainrule.scipy.own_code import compose_others as _compose_others
 
 _TABLE = Table("scipy.integrate", SCIPY)
 for _name in ("trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"):
@@ -31,5 +32,7 @@ _TABLE.objects = {f.__name__: explaining(f"scipy.integrate.{f.__name__}")(f) for
 _TABLE.refused = {
     "solve_bvp": "write the equations of collocation as the residual of cr.scipy.optimize.root"
 }
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -22,6 +22,7 @@ from chainrule.scipy.interpolate import (
 )
 from chainrule.scipy.interpolate.interpolant import TABLE as _TABLE
 from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
+from chainrule.scipy.own_code import compose_others as _compose_others
 
 _OURS = (
     _PPoly,
@@ -34,5 +35,7 @@ _OURS = (
     *(fitpack.LSQUnivariateSpline, fitpack.make_lsq_spline, fitpack.splrep),
 )
 _TABLE.objects = {found.__name__: found for found in _OURS} | {"pchip": cubic.PchipInterpolator}
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -23,6 +23,7 @@ from chainrule.scipy.linalg import (
     systems,
 )
 from chainrule.scipy.linalg.arguments import TABLE as _TABLE
+from chainrule.scipy.own_code import compose_others as _compose_others
 
 _FAMILIES = (
     banded,
@@ -54,5 +55,7 @@ _REFUSED = {
 
 _TABLE.refused.update(_REFUSED)
 _TABLE.of_values = frozenset(["bandwidth", "issymmetric", "ishermitian"])
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from inspect import isfunction
 from typing import Any
 
+from chainrule.interop.operands import arrays_of
 from chainrule.scipy.optimize.curve_fitting import curve_fit
 from chainrule.scipy.optimize.linear_least_squares import lsq_linear, nnls
 from chainrule.scipy.optimize.minimization import minimize
@@ -59,4 +60,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(OPTIMIZE, name)
+    if name == "linear_sum_assignment":  # whose results are indices
+        return lambda *args, **kwargs: found(*arrays_of(args), **kwargs)
     return by_numbers(f"scipy.optimize.{name}", found) if isfunction(found) else found

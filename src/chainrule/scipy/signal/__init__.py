@@ -15,6 +15,7 @@ array([2., 1., 0.])
 from __future__ import annotations
 
 from chainrule.scipy.own_code import compose as _compose
+from chainrule.scipy.own_code import compose_others as _compose_others
 from chainrule.scipy.signal import convolutions, filters, spectra
 from chainrule.scipy.signal.arguments import TABLE as _TABLE
 
@@ -29,6 +30,8 @@ _COMPOSED = """
     tf2ss ss2tf tf2zpk zpk2tf tf2sos sos2tf zpk2sos sos2zpk zpk2ss ss2zpk
 """
 _compose(_TABLE, _COMPOSED.split())
-_TABLE.of_values = frozenset(["choose_conv_method"])
+_TABLE.of_values = frozenset(["choose_conv_method", "find_peaks_cwt"])
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -22,11 +22,11 @@ from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import numpy_xp
-from chainrule.errors import ArgumentTypeError
+from chainrule.numpy.array_class import array_of_list
 from chainrule.operation import SCIPY_UFUNCS
 from chainrule.ops.arithmetic import add, multiply, subtract
 from chainrule.ops.comparison import isfinite
-from chainrule.ops.elementary import exp, log
+from chainrule.ops.elementary import abs, exp, log, sign
 from chainrule.ops.reductions import amax, sum
 from chainrule.ops.reshape import squeeze
 from chainrule.ops.where import where
@@ -69,7 +69,8 @@ def _of_either(name: str, ours: Callable[..., Any], scipys: Callable[..., Any]) 
         for x in (*operands, *settings.values()):
             if isinstance(x, Tensor):
                 return ours(*operands, **settings)
-        if has_tensors(operands, settings):  # symbols of a compiled function
+        if has_tensors(operands, settings):  # in lists, or symbols of a compiled function
+            operands = tuple([array_of_list(x) if has_tensors(x) else x for x in operands])
             return call_ours(ours, operands, settings)
         return scipys(*operands, **settings)
 
@@ -87,22 +88,20 @@ def _reduced_axes(a: Tensor, axis: Any) -> Any:
 
 def _logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
-) -> Tensor:
-    """Return log Σ b exp(a) along axes: all of them by default."""
-    if return_sign:
-        raise ArgumentTypeError(
-            "scipy.special.logsumexp of tensors takes no return_sign: sum b * exp(a - max(a)), and "
-            "take its sign and the logarithm of its absolute value"
-        )
+) -> Any:
+    """Return log Σ b exp(a) along axes, all of them by default; with its sign, log |Σ b exp(a)|."""
     a = tensor_of(a)
     axes = _reduced_axes(a, axis)
     if b is None:
-        return tensor_functions.logsumexp(a, dim=axes, keepdim=keepdims)
+        found = tensor_functions.logsumexp(a, dim=axes, keepdim=keepdims)
+        return (found, add(multiply(found.detach(), 0.0), 1.0)) if return_sign else found
     largest = amax(a.detach(), dim=axes, keepdim=True)
     largest = where(isfinite(largest), largest, 0.0)
-    total = sum(multiply(b, exp(subtract(a, largest))), dim=axes, keepdim=True)
-    result = add(log(total), largest)
-    return result if keepdims else squeeze(result, axes)
+    total = sum(multiply(array_of_list(b), exp(subtract(a, largest))), dim=axes, keepdim=True)
+    result = add(log(abs(total) if return_sign else total), largest)
+    results = [result, sign(total.detach())] if return_sign else [result]
+    results = results if keepdims else [squeeze(part, axes) for part in results]
+    return tuple(results) if return_sign else results[0]
 
 
 def _softmax(x: Tensor, axis: Any = None) -> Tensor:

@@ -96,6 +96,9 @@ inverse("nctdtrit", "df nc p", of=_T, solves="x")
 inverse("nctdtrinc", "df p x", of=_T, solves="nc")
 ufunc("nctdtridf", "p nc x")
 
+DENSITIES: Mapping[str, Rule] = {"ncx2": _CHI["x"], "ncf": _F["f"], "nct": _T["x"]}
+"""Densities of the distributions, with the parameters of their probabilities."""
+
 # --- Kolmogorov's and Smirnov's statistics --------------------------------------------------------
 
 

@@ -12,14 +12,18 @@ differentiable is in `docs/stats.md`.
 
 from __future__ import annotations
 
+from functools import partial
+
 from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table
+from chainrule.scipy.own_code import compose_others as _compose_others
 from chainrule.scipy.stats import (
     counts,
     half_line,
     hypothesis_tests,
     interval,
     lifetimes,
+    more_distributions,
     multivariate,
     real_line,
     samples,
@@ -72,9 +76,15 @@ _REASONS = {
 
 _TABLE = Table("scipy.stats", SCIPY)
 _TABLE.objects = {**TABLE, **multivariate.TABLE, "gaussian_kde": GaussianKDE}
+_TABLE.makers = {
+    name: partial(more_distributions.distribution_of, name)
+    for name in more_distributions.NAMES.split()
+}
 _TABLE.refused = _REASONS
 for _module, _names in ((samples, _SAMPLES), (hypothesis_tests, _TESTS)):
     for _name in _names.split():
         _TABLE.function(_name, "composite")(getattr(_module, _name))
+
+_compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

@@ -8,7 +8,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
+
+import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import cast
@@ -25,6 +28,7 @@ from chainrule.scipy.stats.description import (
     function_of,
     scipy_stats,
 )
+from chainrule.scipy.stats.scipy_formulas import formulas, moment
 
 _INF = math.inf
 _COUNTS = "it counts, so it is an integer"
@@ -75,6 +79,8 @@ class Distribution:
             raise AttributeError(name)
         if name in _STANDARD_FORMS:  # without loc and scale
             return getattr(self, name[1:])
+        if name in _OF_SHAPES:
+            return getattr(formulas(self.name), name)
         found = getattr(self.of_scipy, name)
         return self._passed(name, found) if callable(found) else found
 
@@ -158,17 +164,25 @@ class Distribution:
         return self.ppf(tail, *args, **kwds), self.ppf(1.0 - tail, *args, **kwds)
 
     def stats(self, *args: Any, moments: str = "mv", **kwds: Any) -> Any:
-        """Return the mean and the variance, as named in `moments`."""
+        """Return the mean, the variance, the skewness and the kurtosis named in `moments`."""
         if not has_tensors(*args, *kwds.values()):
             return self.of_scipy.stats(*args, moments=moments, **kwds)
-        if set(moments) - {"m", "v"}:
-            raise ArgumentError(
-                f"{self.name}.stats of tensors has the moments 'm' and 'v', got {moments!r}: leave "
-                "the others out, or pass x.detach().numpy()"
-            )
-        methods = {"m": self.mean, "v": self.var}
-        found = tuple([methods[m](*args, **kwds) for m in "mv" if m in moments])
+        names = {"m": "mean", "v": "var", "s": "skewness", "k": "kurtosis"}
+        found = tuple(
+            [self._of_parameters(name, args, kwds) for m, name in names.items() if m in moments]
+        )
         return found if len(found) > 1 else found[0]
+
+    def rvs(self, *args: Any, **kwds: Any) -> Any:
+        """Return SciPy's draws, recorded by `loc` and `scale`: they are ``loc + scale * draw``."""
+        draw = self._passed("rvs", self.of_scipy.rvs)
+        given = dict(zip([*self.parameters, "size", "random_state"], args, strict=False)) | kwds
+        loc, scale = given.pop("loc", 0.0), given.pop("scale", 1.0)
+        if not is_tracked(loc, scale):
+            return draw(*args, **kwds)
+        if given.get("size") is None and np.shape(loc) + np.shape(scale):
+            given["size"] = np.broadcast_shapes(np.shape(loc), np.shape(scale))
+        return scale * draw(**given) + loc
 
     def support(self, *args: Any, **kwds: Any) -> Any:
         """Return both ends of the support."""
@@ -229,6 +243,8 @@ class Distribution:
     def _moment(self, method: str, args: Any, kwds: Any) -> Any:
         given = self._bound(args, kwds)
         function: Any = self._function("var" if method == "std" else method)
+        if function is None and method in _BY_SCIPY:
+            function = self._functions[method] = moment(self.name, _BY_SCIPY.index(method))
         if function is None or method in self.description.reasons:
             return self._of_scipys_own(method, given)
         if self.description.discrete:
@@ -241,7 +257,7 @@ class Distribution:
             found = found * ops.square(p.scale)
         elif method == "std":
             found = ops.sqrt(tensor_of(found)) * p.scale
-        elif not self.description.discrete:
+        elif method == "entropy" and not self.description.discrete:
             found = found + ops.log(p.scale)
         return ops.add(found, 0.0 * (p.loc + p.scale).detach())  # NaN for invalid parameters
 
@@ -306,7 +322,10 @@ class Distribution:
         for name, value in zip(names, args, strict=True):
             if is_tracked(value):
                 self._refuse(method, name, reason)
-        found = getattr(self.of_scipy, method)(*arrays_of(list(args)))
+        if method in ("skewness", "kurtosis"):
+            found = self.of_scipy.stats(*arrays_of(list(args)), moments=method[0])
+        else:
+            found = getattr(self.of_scipy, method)(*arrays_of(list(args)))
         dtype = floats(self.name, *args)[0].dtype
         return cast(tensor_of(found), dtype)
 
@@ -339,8 +358,12 @@ _STANDARD_FORMS = frozenset(
     ["_pdf", "_logpdf", "_pmf", "_logpmf", "_cdf", "_logcdf", "_sf", "_logsf", "_ppf", "_isf"]
 )
 """Private methods of SciPy's distributions, which other libraries call."""
+_OF_SHAPES = frozenset(["_stats", "_munp", "_entropy", "_argcheck", "_get_support"])
+"""Those of SciPy's formulas, which call each other."""
 _DEFAULTS = {"loc": 0.0, "scale": 1.0}
 _LOG_DENSITIES = frozenset(["logpdf", "logpmf", "pmf"])
+_BY_SCIPY = ("mean", "var", "skewness", "kurtosis")
+"""Moments, in the order of SciPy's formulas, which serve where the description has none."""
 _QUANTILES = frozenset(["ppf", "isf"])
 DENSITIES = frozenset(["pdf", "logpdf", "pmf", "logpmf"])
 
@@ -422,5 +445,5 @@ def describe(name: str, shapes: str, log_density: Function, **functions: Any) ->
     return made
 
 
-def _by_name(name: str) -> Distribution:
-    return TABLE[name]
+def _by_name(name: str) -> Any:
+    return getattr(import_module("chainrule.scipy.stats"), name)

@@ -1,0 +1,257 @@
+"""`scipy.sparse.linalg` over tensors: solutions of linear systems. Other names are SciPy's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+import chainrule.numpy as cnp
+from chainrule import ops
+from chainrule.autograd.function import Function
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend.extensions import SCIPY, LazyModule
+from chainrule.creation import zeros
+from chainrule.errors import LinAlgError
+from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.numpy.array_class import as_ndarrays
+from chainrule.scipy.dispatch import has_tensors, missing_rule
+from chainrule.scipy.sparse.matrix import SparseMatrix, is_sparse, recorded, scipy_sparse
+
+_scipys = LazyModule("scipy.sparse.linalg", SCIPY)
+
+
+class _System:
+    """The places of a matrix's elements, and the factors of the matrix of the last numbers."""
+
+    def __init__(self, row: Any, col: Any, size: int) -> None:
+        self.row, self.col, self.size = row, col, size
+        self._of: Any = None
+        self._factors: Any = None
+
+    def solve(self, data: Any, rhs: Any, transposed: bool) -> Any:
+        """Return the solution for numbers."""
+        if self._of is not data:
+            places, shape = (self.row, self.col), (self.size, self.size)
+            matrix = scipy_sparse.csc_array((data, places), shape=shape)
+            try:
+                self._factors = _scipys.splu(matrix)
+            except RuntimeError as error:
+                raise LinAlgError(f"spsolve: {error}: the matrix has no inverse") from None
+            self._of = data
+        is_complex = np.iscomplexobj(rhs) and not np.iscomplexobj(data)
+        mode = "T" if transposed else "N"
+        if is_complex:
+            real, imag = [
+                self._factors.solve(np.ascontiguousarray(p), mode) for p in (rhs.real, rhs.imag)
+            ]
+            return real + 1j * imag
+        kind = np.result_type(data, rhs)
+        return self._factors.solve(np.ascontiguousarray(rhs, kind), mode)
+
+
+class _Solve(Function):
+    """The solution x of A x = b, by the elements of A and by b; a search may have found it.
+
+    With A' λ = g, the cotangents of b and of the element A[i, j] are λ and -λ[i] x[j].
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, data: Tensor, rhs: Tensor, system: Any, transposed: bool, found: Any
+    ) -> Any:
+        ctx.system, ctx.transposed = system, transposed
+        if found is None:
+            found = system.solve(data._array, rhs._array, transposed)
+        x = make(np.asarray(found), None)
+        ctx.save_for_backward(data, x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        data, x = ctx.saved_tensors
+        conj = data.is_complex()
+        adjoint = ops.conj(data) if conj else data
+        adjoint_solution = _Solve.apply(adjoint, grad, ctx.system, not ctx.transposed, None)
+        by_data = None
+        if ctx.needs_input_grad[0]:
+            rows, cols = _places(ctx)
+            terms = adjoint_solution.index_select(0, rows) * ops.conj(x).index_select(0, cols)
+            by_data = -(terms if x.ndim == 1 else terms.sum(1))
+            by_data = by_data if conj else ops.real(by_data) if by_data.is_complex() else by_data
+        return by_data, adjoint_solution, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, d_data: Any, d_rhs: Any, *_: Any) -> Any:
+        data, x = ctx.saved_tensors
+        change = d_rhs
+        if d_data is not None:
+            rows, cols = _places(ctx)
+            parts = x.index_select(0, cols)
+            terms = parts * (d_data if x.ndim == 1 else d_data.unsqueeze(1))
+            moved = zeros(x.shape, dtype=terms.dtype).index_add(0, rows, terms)
+            change = -moved if change is None else change - moved
+        return _Solve.apply(data, change, ctx.system, ctx.transposed, None)
+
+
+def _places(ctx: Any) -> tuple[Tensor, Tensor]:
+    rows, cols = make(ctx.system.row, None), make(ctx.system.col, None)
+    return (cols, rows) if ctx.transposed else (rows, cols)
+
+
+def _solution(A: Any, b: Any, found: Any = None, transposed: bool = False) -> Any:
+    matrix = recorded(A)
+    system = _System(matrix.row, matrix.col, matrix.shape[0])
+    data, rhs = tensor_of(matrix.data), tensor_of(cnp.asarray(b))
+    solution = _Solve.apply(data, rhs * 1.0, system, transposed, found)
+    return as_ndarrays(ops.clone(solution))  # which a program may write to
+
+
+def _is_recorded(*values: Any) -> bool:
+    return any([isinstance(value, SparseMatrix) or has_tensors(value) for value in values])
+
+
+def _numbers(A: Any) -> Any:
+    if not isinstance(A, SparseMatrix):
+        return arrays_of(A)
+    places = (A.row, A.col)
+    return scipy_sparse.csc_array((np.asarray(tensor_of(A.data).detach()), places), shape=A.shape)
+
+
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    """Return the solution of a sparse linear system, recorded by its elements and right side."""
+    if not _is_recorded(A, b) or is_sparse(b):
+        return _scipys.spsolve(A, b, permc_spec, use_umfpack)
+    return _solution(A, b)
+
+
+def inv(A: Any) -> Any:
+    """Return the inverse, of which all elements are stored."""
+    if not isinstance(A, SparseMatrix):
+        return _scipys.inv(A)
+    return recorded(_solution(A, np.eye(A.shape[0])))
+
+
+def spsolve_triangular(A: Any, b: Any, lower: bool = True, *args: Any, **settings: Any) -> Any:
+    """Return the solution of a triangular system."""
+    if not _is_recorded(A, b):
+        return _scipys.spsolve_triangular(A, b, lower, *args, **settings)
+    return _solution(A, b)
+
+
+class _Factors:
+    """The factors of a matrix: `solve` records."""
+
+    def __init__(self, A: Any) -> None:
+        self._matrix, self.shape = A, A.shape
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solution of A x = rhs, of its transpose or of its adjoint."""
+        matrix = recorded(self._matrix)
+        if trans == "H":
+            matrix = matrix.conj()
+        return _solution(matrix, rhs, transposed=trans != "N")
+
+    __call__ = solve
+
+
+class _EitherFactors:
+    """SciPy's factors, whose `solve` records where it gets what is differentiated."""
+
+    def __init__(self, factors: Any, A: Any) -> None:
+        self._factors, self._matrix = factors, A
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solution of A x = rhs, of its transpose or of its adjoint."""
+        if _is_recorded(rhs):
+            return _Factors(self._matrix).solve(rhs, trans)
+        return self._factors.solve(rhs, trans)
+
+    def __call__(self, rhs: Any) -> Any:
+        return self.solve(rhs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._factors, name)
+
+
+def splu(A: Any, *args: Any, **settings: Any) -> Any:
+    """Return an object whose `solve` solves systems with the matrix."""
+    return _Factors(A) if _is_recorded(A) else _EitherFactors(_scipys.splu(A, *args, **settings), A)
+
+
+def factorized(A: Any) -> Any:
+    """Return a function that solves systems with the matrix."""
+    return splu(A if isinstance(A, SparseMatrix) else A.tocsc())
+
+
+def _search(name: str) -> Callable[..., Any]:
+    def search(A: Any, b: Any, *args: Any, **settings: Any) -> Any:
+        scipys = getattr(_scipys, name)
+        if not _is_recorded(A, b, settings):
+            return scipys(A, b, *args, **settings)
+        if not is_sparse(A):
+            raise missing_rule(
+                f"scipy.sparse.linalg.{name}", "the matrix has to be a sparse one, not an operator"
+            )
+        found, info = scipys(_numbers(A), arrays_of(b), *args, **arrays_of(settings))
+        return _solution(A, b, found.reshape(np.shape(arrays_of(b)))), info
+
+    search.__name__ = name
+    search.__doc__ = f"Return the solution that {name} finds, recorded as that of the system."
+    return search
+
+
+_SEARCHES = (
+    "cg",
+    "bicg",
+    "bicgstab",
+    "cgs",
+    "gmres",
+    "lgmres",
+    "minres",
+    "qmr",
+    "gcrotmk",
+    "tfqmr",
+)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
+    """Return the norm of a sparse matrix: of one that records that of its dense array."""
+    if not isinstance(x, SparseMatrix):
+        return _scipys.norm(x, ord, axis)
+    return cnp.linalg.norm(x.toarray(), ord, axis)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    scipys = getattr(_scipys, name)
+    if name in _SEARCHES:
+        found: Any = _search(name)
+    elif callable(scipys) and not isinstance(scipys, type):
+        found = _checked(name, scipys)
+    else:
+        return scipys
+    globals()[name] = found
+    return found
+
+
+def _checked(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*args: Any, **settings: Any) -> Any:
+        if any([isinstance(value, SparseMatrix) for value in (*args, *settings.values())]):
+            _refuse(name)
+        return scipys(*args, **settings)
+
+    checked.__name__, checked.__doc__ = name, scipys.__doc__
+    return checked
+
+
+def _refuse(name: str) -> NoReturn:
+    raise missing_rule(
+        f"scipy.sparse.linalg.{name}", "take A.toarray() and the function of scipy.linalg"
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_scipys)})

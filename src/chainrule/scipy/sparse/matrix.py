@@ -1,0 +1,281 @@
+"""Sparse matrices whose elements record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import chainrule.numpy as cnp
+from chainrule import ops
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend.extensions import SCIPY, LazyModule
+from chainrule.creation import zeros
+from chainrule.errors import ArgumentTypeError, ShapeError
+from chainrule.interop.operands import tensor_of
+from chainrule.numpy.array_class import as_ndarrays
+from chainrule.ops.sparse_products import is_sparse_matrix
+from chainrule.sparse import product_of_triplets
+
+scipy_sparse = LazyModule("scipy.sparse", SCIPY)
+
+
+class SparseMatrix:
+    """A sparse matrix or array of SciPy's, whose elements are recorded.
+
+    `data` holds the elements at the places `row` and `col`, of which those at one place add up.
+    It has the operators and methods of SciPy's classes that have a derivative; which elements are
+    not zero is constant. All formats are the same here.
+
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> def energy(k):
+    ...     stiffness = cr.scipy.sparse.diags([[-k, -k], [2 * k, k, k]], [1, 0])
+    ...     return np.ones(3) @ (stiffness @ np.ones(3))
+    >>> cr.grad(energy)(3.0)
+    2.0
+    """
+
+    __array_ufunc__ = None
+    ndim = 2
+
+    def __init__(
+        self, data: Any, row: Any, col: Any, shape: Sequence[int], is_matrix: bool = True
+    ) -> None:
+        self.data, self.shape, self.is_matrix = (
+            cnp.array(data),
+            (int(shape[0]), int(shape[1])),
+            is_matrix,
+        )
+        self.row, self.col = np.asarray(row, np.intp), np.asarray(col, np.intp)
+        if self.data.shape != self.row.shape or self.row.shape != self.col.shape:
+            raise ShapeError(
+                f"sparse matrix: data, row and col need one length, got {self.data.shape}, "
+                f"{self.row.shape} and {self.col.shape}"
+            )
+
+    # --- what it is ---
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored elements."""
+        return int(self.row.size)
+
+    @property
+    def T(self) -> SparseMatrix:
+        """The transpose."""
+        return self._with(self.data, self.col, self.row, self.shape[::-1])
+
+    def __repr__(self) -> str:
+        return f"<{self.nnz} recorded elements of a {self.shape[0]}x{self.shape[1]} sparse matrix>"
+
+    def _with(self, data: Any, row: Any, col: Any, shape: Any) -> SparseMatrix:
+        return SparseMatrix(data, row, col, shape, self.is_matrix)
+
+    def transpose(self) -> SparseMatrix:
+        """Return the transpose."""
+        return self.T
+
+    def copy(self, *_: Any, **__: Any) -> SparseMatrix:
+        """Return the matrix itself: it can't be written to."""
+        return self
+
+    tocsr = tocsc = tocoo = todia = tolil = todok = tobsr = asformat = copy
+
+    def conj(self) -> SparseMatrix:
+        """Return the matrix of conjugate elements."""
+        return self._with(cnp.conj(self.data), self.row, self.col, self.shape)
+
+    def toarray(self) -> Any:
+        """Return a dense array."""
+        flat = self.row * self.shape[1] + self.col
+        total = zeros(self.shape[0] * self.shape[1], dtype=self.dtype)
+        found = ops.index_add(total, 0, make(flat, None), _tensor(self.data))
+        return as_ndarrays(ops.reshape(found, self.shape))
+
+    todense = toarray
+
+    def diagonal(self) -> Any:
+        """Return the elements of the diagonal."""
+        on = self.row == self.col
+        total = zeros(min(self.shape), dtype=self.dtype)
+        return as_ndarrays(
+            ops.index_add(total, 0, make(self.row[on], None), _tensor(self.data[on]))
+        )
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of the elements, or of those in each row (axis 1) or column (axis 0)."""
+        if axis is None:
+            return self.data.sum()
+        ones = np.ones(self.shape[axis])
+        return self @ ones if axis in (1, -1) else self.T @ ones
+
+    def mean(self, axis: int | None = None) -> Any:
+        """Return the mean of all elements, zeros as well."""
+        count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
+        return self.sum(axis) / count
+
+    # --- arithmetic ---
+
+    def __matmul__(self, other: Any) -> Any:
+        if is_sparse(other):
+            return _product(self, recorded(other))
+        dense = _tensor(other)
+        if dense.shape[:1] != (self.shape[1],):
+            raise ShapeError(
+                f"matmul: a sparse matrix of the shape {self.shape} doesn't multiply an array of "
+                f"the shape {tuple(dense.shape)}"
+            )
+        dense = ops.clone(dense)  # which a program may write to, as to a column of its results
+        columns = ops.unsqueeze(dense, 1) if dense.ndim == 1 else dense
+        rows, cols = make(self.row, None), make(self.col, None)
+        found = product_of_triplets(rows, cols, _tensor(self.data), columns, self.shape[0])
+        return as_ndarrays(found[:, 0] if dense.ndim == 1 else found)
+
+    dot = __matmul__
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if is_sparse(other):
+            return recorded(other) @ self
+        return (self.T @ cnp.asarray(other).T).T
+
+    def multiply(self, other: Any) -> SparseMatrix:
+        """Return the product with a number, or of elements with those of a dense array."""
+        if is_sparse(other):
+            other = other.toarray()
+        other = cnp.asarray(other)
+        factor = cnp.broadcast_to(other, self.shape)[self.row, self.col] if other.ndim else other
+        return self._with(self.data * factor, self.row, self.col, self.shape)
+
+    def __mul__(self, other: Any) -> Any:
+        if self.is_matrix and (is_sparse(other) or np.ndim(other)):
+            return self @ other
+        return self.multiply(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        if self.is_matrix and (is_sparse(other) or np.ndim(other)):
+            return other @ self
+        return self.multiply(other)
+
+    def __truediv__(self, other: Any) -> SparseMatrix:
+        return self.multiply(1 / cnp.asarray(other))
+
+    def __neg__(self) -> SparseMatrix:
+        return self._with(-self.data, self.row, self.col, self.shape)
+
+    def __add__(self, other: Any) -> Any:
+        if not is_sparse(other):
+            return self if np.ndim(other) == 0 and other == 0 else self.toarray() + other
+        other = recorded(other)
+        if self.shape != other.shape:
+            raise ShapeError(f"add: sparse matrices of the shapes {self.shape} and {other.shape}")
+        row = np.concatenate([self.row, other.row])
+        col = np.concatenate([self.col, other.col])
+        return self._with(cnp.concatenate([self.data, other.data]), row, col, self.shape)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    # --- elements elsewhere ---
+
+    def __getitem__(self, key: Any) -> Any:
+        found = rearranged(lambda labels: labels.tocsr()[key], self)
+        return found if isinstance(found, SparseMatrix) else found.sum()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ArgumentTypeError(
+            "a sparse matrix that records can't be written to: collect rows, columns and elements "
+            "in lists, and make it of these: csr_matrix((elements, (rows, columns)), shape)"
+        )
+
+    def reshape(self, *shape: Any, **settings: Any) -> SparseMatrix:
+        """Return the elements in another shape."""
+        return rearranged(lambda labels: labels.reshape(*shape, **settings), self)  # type: ignore[no-any-return]
+
+
+def _tensor(value: Any) -> Tensor:
+    return tensor_of(value)
+
+
+def is_sparse(value: Any) -> bool:
+    """Return whether a value is a sparse matrix, SciPy's or one that records."""
+    return isinstance(value, SparseMatrix) or is_sparse_matrix(value)
+
+
+def recorded(value: Any) -> SparseMatrix:
+    """Return a sparse matrix of SciPy's, or a dense one, as one that records."""
+    if isinstance(value, SparseMatrix):
+        return value
+    if is_sparse_matrix(value):
+        matrix = value.tocoo()
+        row, col = matrix.coords
+        return SparseMatrix(matrix.data, row, col, matrix.shape, scipy_sparse.isspmatrix(value))
+    dense = cnp.atleast_2d(value)
+    row, col = np.nonzero(np.asarray(_tensor(dense).detach()))
+    return SparseMatrix(dense[row, col], row, col, dense.shape)
+
+
+def rearranged(function: Callable[..., Any], *matrices: Any) -> Any:
+    """Return what a function of SciPy's that moves elements makes of matrices that record.
+
+    It moves numbers of the elements, by which these are then taken.
+    """
+    parts, labels, count = [recorded(matrix) for matrix in matrices], [], 0
+    for part in parts:
+        numbers = np.arange(count + 1.0, count + part.nnz + 1)
+        labels.append(scipy_sparse.coo_array((numbers, (part.row, part.col)), shape=part.shape))
+        if len({*zip(part.row.tolist(), part.col.tolist(), strict=True)}) < part.nnz:
+            merged = _merged(part)
+            return rearranged(function, *[merged if p is part else p for p in parts])
+        count += part.nnz
+    moved = function(*labels)
+    elements = cnp.concatenate([part.data for part in parts])
+    if not scipy_sparse.issparse(moved):
+        return elements[np.asarray(moved, int).ravel() - 1] if np.any(moved) else elements[:0]
+    coo = moved.tocoo()
+    shape = coo.shape if len(coo.shape) == 2 else (1, *coo.shape)
+    row, col = coo.coords if len(coo.coords) == 2 else (np.zeros_like(coo.coords[0]), *coo.coords)
+    numbers = np.rint(coo.data).astype(int)
+    kept = numbers > 0
+    return SparseMatrix(
+        elements[numbers[kept] - 1], row[kept], col[kept], shape, parts[0].is_matrix
+    )
+
+
+def _merged(matrix: SparseMatrix) -> SparseMatrix:
+    """Return a matrix in which no place occurs twice."""
+    flat, inverse = np.unique(matrix.row * matrix.shape[1] + matrix.col, return_inverse=True)
+    total = zeros(flat.size, dtype=matrix.dtype)
+    data = ops.index_add(total, 0, make(inverse, None), _tensor(matrix.data))
+    row, col = np.divmod(flat, matrix.shape[1])
+    return SparseMatrix(as_ndarrays(data), row, col, matrix.shape, matrix.is_matrix)
+
+
+def _product(left: SparseMatrix, right: SparseMatrix) -> SparseMatrix:
+    """Return the product of two matrices: of each element with those of a row of the other."""
+    if left.shape[1] != right.shape[0]:
+        raise ShapeError(f"matmul: sparse matrices of the shapes {left.shape} and {right.shape}")
+    order = np.argsort(right.row, kind="stable")
+    starts = np.searchsorted(right.row[order], np.arange(right.shape[0] + 1))
+    counts = np.diff(starts)[left.col]
+    first = np.repeat(np.arange(left.nnz), counts)
+    within = np.arange(first.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    second = order[starts[left.col][first] + within]
+    return SparseMatrix(
+        left.data[first] * right.data[second],
+        left.row[first],
+        right.col[second],
+        (left.shape[0], right.shape[1]),
+        left.is_matrix,
+    )

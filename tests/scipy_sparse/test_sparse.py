@@ -1,0 +1,165 @@
+"""`cr.scipy.sparse`: matrices of what is differentiated, beside differences of SciPy's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+scipy_sparse = pytest.importorskip("scipy.sparse")
+scipy_linalg = pytest.importorskip("scipy.sparse.linalg")
+
+N = 4
+X = np.array([0.4, -1.3, 0.7, 2.1])
+ROW, COL = np.array([0, 1, 2, 3, 0, 2]), np.array([0, 1, 2, 3, 2, 1])
+A = scipy_sparse.csr_matrix((np.array([4.0, 3.0, 5.0, 2.0, 1.0, -1.0]), (ROW, COL)))
+
+OURS = SimpleNamespace(sp=cr.scipy.sparse, la=cr.scipy.sparse.linalg, np=cr.numpy)
+SCIPYS = SimpleNamespace(sp=scipy_sparse, la=scipy_linalg, np=np)
+
+
+def laplacian(m: Any, x: Any) -> Any:
+    return m.sp.diags([-x[1:], 3.0 + x * x, -x[:-1]], [-1, 0, 1])
+
+
+def of(m: Any, x: Any) -> Any:
+    """Return a matrix that is not symmetric, with elements at one place twice."""
+    elements = m.np.concatenate([x * x, x[:2], x[2:] * 0.5])
+    places = (np.r_[ROW, [0, 2]], np.r_[COL, [2, 3]])
+    return m.sp.coo_matrix((elements, places), shape=(N, N))
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "constant@x": lambda m, x: A @ x,
+    "number*constant": lambda m, x: (x[0] * A) @ x,
+    "constant*number": lambda m, x: (A * x[0] / x[1]) @ x,
+    "euler": lambda m, x: (m.sp.eye(N) - x[0] * A) @ x,
+    "euler-array": lambda m, x: (m.sp.eye_array(N) - x[0] * m.sp.csr_array(A)) @ x,
+    "coo": lambda m, x: of(m, x) @ X,
+    "coo-matrix-product": lambda m, x: (of(m, x) @ np.outer(X, X)).ravel(),
+    "coo-left": lambda m, x: X @ of(m, x),
+    "csr": lambda m, x: m.sp.csr_matrix(
+        (x, np.array([1, 0, 3, 2]), np.array([0, 1, 3, 3, 4])), shape=(N, N)
+    ) @ X,
+    "csc": lambda m, x: m.sp.csc_array(
+        (x, np.array([1, 0, 3, 2]), np.array([0, 1, 3, 3, 4])), shape=(N, N)
+    ) @ X,
+    "dense": lambda m, x: m.sp.csr_matrix(m.np.outer(x, X)) @ X,
+    "dia": lambda m, x: m.sp.dia_matrix((m.np.stack([x, 2 * x]), [0, 1]), shape=(N, N)) @ X,
+    "spdiags": lambda m, x: m.sp.spdiags(m.np.stack([x, 2 * x]), [0, -1], N, N) @ X,
+    "diags-numbers": lambda m, x: m.sp.diags([-x[0], x[1], -x[0]], [-1, 0, 1], shape=(N, N)) @ X,
+    "diags-one": lambda m, x: m.sp.diags(x) @ X,
+    "diags_array": lambda m, x: m.sp.diags_array([x, x[1:]], offsets=[0, 1]) @ X,
+    "transpose-sum": lambda m, x: m.np.asarray((of(m, x).T + A).sum(0)).ravel(),
+    "difference": lambda m, x: (A - of(m, x) - laplacian(m, x)).tocsr().dot(x),
+    "diagonal": lambda m, x: laplacian(m, x).diagonal(),
+    "toarray": lambda m, x: of(m, x).toarray().ravel(),
+    "multiply": lambda m, x: of(m, x).multiply(np.outer(X, X)) @ X,
+    "product": lambda m, x: (of(m, x) @ laplacian(m, x)) @ X,
+    "product-with-constant": lambda m, x: (A @ of(m, x) @ A) @ X,
+    "congruence": lambda m, x: (A.T @ m.sp.diags(x) @ A).toarray().ravel(),
+    "kron": lambda m, x: m.sp.kron(of(m, x), m.sp.eye(2)) @ np.arange(8.0),
+    "kronsum": lambda m, x: m.sp.kronsum(m.sp.diags(x), A) @ np.arange(16.0),
+    "bmat": lambda m, x: m.sp.bmat([[of(m, x), None], [A, m.sp.diags(x)]]) @ np.arange(8.0),
+    "stack": lambda m, x: m.sp.vstack([of(m, x), A, m.sp.diags(x)]) @ X,
+    "blocks": lambda m, x: m.sp.block_diag([of(m, x), A]) @ np.arange(8.0),
+    "triangle": lambda m, x: m.sp.tril(of(m, x), -1) @ X,
+    "part": lambda m, x: of(m, x).tocsr()[1:3, [0, 1, 3]] @ X[:3],
+    "element": lambda m, x: of(m, x).tocsr()[0, 2] * x,
+    "spsolve": lambda m, x: m.la.spsolve(laplacian(m, x).tocsc(), X),
+    "spsolve-both": lambda m, x: m.la.spsolve(laplacian(m, x).tocsc(), x),
+    "spsolve-right": lambda m, x: m.la.spsolve(A.tocsc(), x),
+    "spsolve-columns": lambda m, x: m.la.spsolve(
+        (of(m, x) + 5 * m.sp.eye(N)).tocsc(), np.stack([X, X * X], 1)
+    ).ravel(),
+    "inv": lambda m, x: m.la.inv(laplacian(m, x).tocsc()) @ x,
+    "splu": lambda m, x: m.la.splu(laplacian(m, x).tocsc()).solve(X, "T"),
+    "splu-right": lambda m, x: m.la.splu(A.tocsc()).solve(x),
+    "factorized": lambda m, x: m.la.factorized(A.tocsc())(x),
+    "cg": lambda m, x: m.la.cg(laplacian(m, x) + laplacian(m, x).T, X, rtol=1e-13)[0],
+    "gmres": lambda m, x: m.la.gmres(of(m, x) + 5 * m.sp.eye(N), X, rtol=1e-12)[0],
+}  # fmt: skip
+
+SOME = [n if i % 3 == 0 or "solve" in n else pytest.param(n, marks=pytest.mark.thorough)
+        for i, n in enumerate(PROGRAMS)]  # fmt: skip
+
+
+def total(m: Any, name: str) -> Callable[[Any], Any]:
+    def program(x: Any) -> Any:
+        found = PROGRAMS[name](m, x)
+        return (found * m.np.cos(np.arange(1.0, found.size + 1))).sum()
+
+    return program
+
+
+def difference(f: Callable[[Any], Any], x: Any, direction: Any, h: float = 1e-5) -> Any:
+    return (f(x + h * direction) - f(x - h * direction)) / (2 * h)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_differences_are_scipys(name: str) -> None:
+    ours, scipys = total(OURS, name), total(SCIPYS, name)
+    value, slopes = cr.value_and_grad(ours)(X)
+    assert value == pytest.approx(scipys(X), rel=1e-9)
+    wanted = [difference(scipys, X, e) for e in np.eye(N)]
+    np.testing.assert_allclose(slopes, wanted, 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_both_modes_and_second_derivatives(name: str) -> None:
+    ours, direction = total(OURS, name), np.array([0.3, -0.2, 0.5, 0.1])
+    slope = cr.grad(ours)
+    assert cr.jvp(ours, (X,), (direction,))[1] == pytest.approx(slope(X) @ direction, rel=1e-7)
+    wanted = difference(slope, X, direction)
+    np.testing.assert_allclose(cr.hvp(ours, X, direction), wanted, 1e-5, 1e-6)
+
+
+def test_what_was_multiplied_and_solved_for_may_be_written_to() -> None:
+    def march(m: Any, x: Any) -> Any:
+        matrix, states = m.sp.eye(N) - 0.1 * x[0] * A, m.np.zeros((N, 4))
+        states[:, 0] = x
+        for i in range(1, 4):
+            states[:, i] = matrix @ states[:, i - 1]
+            states[:, i] = m.la.spsolve(matrix.tocsc(), states[:, i])
+            found = m.la.spsolve(matrix.tocsc(), states[:, i])
+            found[0] = 0.5
+            states[:, i] += found
+        return (states**2).sum()
+
+    wanted = [difference(lambda x: march(SCIPYS, x), X, e) for e in np.eye(N)]
+    np.testing.assert_allclose(cr.grad(lambda x: march(OURS, x))(X), wanted, 1e-6)
+
+
+def test_kinds() -> None:
+    sparse = cr.scipy.sparse
+    assert type(sparse.csr_matrix(A)) is scipy_sparse.csr_matrix
+    assert type(sparse.diags([1.0, 2.0])) is type(scipy_sparse.diags([1.0, 2.0]))
+    assert isinstance(A, sparse.csr_matrix)
+    assert not isinstance(X, sparse.csr_matrix)
+    assert type(sparse.linalg.spsolve(A.tocsc(), X)) is np.ndarray
+    found = of(OURS, cr.numpy.array(X))
+    assert isinstance(found, sparse.coo_matrix)
+    assert sparse.issparse(found)
+    assert (found.shape, found.nnz, found.dtype) == ((N, N), 8, np.float64)
+
+
+def test_mistakes_are_errors() -> None:
+    sparse, x = cr.scipy.sparse, cr.numpy.array(X)
+    matrix = sparse.diags(x)
+    with pytest.raises(TypeError, match=r"can't be written to: collect rows, columns"):
+        matrix[0, 0] = 1.0
+    with pytest.raises(cr.ShapeError, match=r"shape \(4, 4\) doesn't multiply"):
+        matrix @ np.ones(3)
+    with pytest.raises(cr.ShapeError, match="add: sparse matrices"):
+        matrix + scipy_sparse.eye(3)
+    with pytest.raises(cr.ShapeError, match="data, row and col need one length"):
+        sparse.SparseMatrix(x, [0], [0], (4, 4))
+    with pytest.raises(cr.LinAlgError, match=r"spsolve: .*singular"):
+        sparse.linalg.spsolve(sparse.diags(0 * x), X)
+    with pytest.raises(cr.MissingRuleError, match=r"linalg.eigsh .* take A.toarray\(\)"):
+        sparse.linalg.eigsh(matrix)
