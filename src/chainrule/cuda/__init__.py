@@ -81,7 +81,6 @@ __all__ = [
     "seed",
     "seed_all",
     "initial_seed",
-    "OutOfMemoryError",
     "empty_cache",
     "ipc_collect",
     "mem_get_info",
@@ -93,10 +92,6 @@ __all__ = [
     "memory_summary",
     "reset_peak_memory_stats",
 ]
-
-
-OutOfMemoryError = MemoryError
-"""What NumPy and CuPy raise where memory doesn't suffice."""
 
 
 def manual_seed(seed: int) -> None:
