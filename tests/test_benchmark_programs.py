@@ -1,8 +1,9 @@
-"""The programs of `benchmarks/programs/steps.py`: compiled, they give the eager gradients."""
+"""The programs of `benchmarks/programs`: compiled, they give the eager gradients."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,24 @@ import pytest
 
 import chainrule as cr
 
-PATH = Path(__file__).parents[1] / "benchmarks" / "programs" / "steps.py"
+PATH = Path(__file__).parents[1] / "benchmarks"
+COUNTS = {"steps": 8, "models": 6}
 
 
 @pytest.fixture(scope="module")
-def steps() -> Any:
-    spec = importlib.util.spec_from_file_location("steps_of_benchmarks", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def programs() -> Iterator[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PATH))
+        yield {name: importlib.import_module(f"programs.{name}") for name in COUNTS}
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("number", range(8))
-def test_steps(steps: Any, number: int) -> None:
-    make, arrays = steps.PROGRAMS[number]()
-    loss = cr.value_and_grad(make(steps.Steps("chainrule")), tuple(range(len(arrays))))
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, i) for name, count in COUNTS.items() for i in range(count)]
+)
+def test_programs_compiled(programs: dict[str, Any], name: str, number: int) -> None:
+    make, arrays = programs[name].PROGRAMS[number]()
+    loss = cr.value_and_grad(make(programs["steps"].Steps("chainrule")), tuple(range(len(arrays))))
     tensors = [cr.tensor(np.asarray(array)) for array in arrays]
     (value, grads), (wanted, others) = cr.compile(loss, verify=False)(*tensors), loss(*tensors)
     for got, want in zip((value, *grads), (wanted, *others), strict=True):

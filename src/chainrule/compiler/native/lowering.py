@@ -171,7 +171,8 @@ class _Lowering:
         """Return the function of a run that calls kernels, or of its halves within the budget."""
         budget, half = self.budget, len(run) // 2
         before = budget.kernels.milliseconds
-        for repeats in (False, True):
+        has_loops = any(op.function == "for" for group in run for _, op in group.ops)
+        for repeats in (False, True) if has_loops else (False,):
             budget.kernels.repeats = repeats
             function = self._small_function(run, readers, budget.kernels)
             if not isinstance(function, BudgetError):
