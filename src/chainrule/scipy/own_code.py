@@ -83,7 +83,8 @@ def _attempt(table: Table, name: str) -> Any:
 
 def _class(table: Table, name: str, scipys: type) -> Any:
     """Return a class of SciPy's that is run again for what is differentiated, and in transforms."""
-    if not _is_python(scipys.__module__) or issubclass(scipys, BaseException | tuple):
+    bases = [kind.__module__ for kind in scipys.__mro__ if kind.__module__.startswith("scipy")]
+    if not all(map(_is_python, bases)) or issubclass(scipys, BaseException | tuple):
         return None
 
     def make(*args: Any, **settings: Any) -> Any:
