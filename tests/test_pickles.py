@@ -166,3 +166,4 @@ def test_a_former_module_has_nothing_but_what_moved() -> None:
     assert former.Generator is cr.Generator
     with pytest.raises(AttributeError, match="no_such_name"):
         former.no_such_name  # noqa: B018
+    assert pickle.loads(pickle.dumps(former)) is former  # cloudpickle packs what code may refer to

@@ -107,6 +107,9 @@ class _Module(ClassInLowerCase):
         function = getattr(self, self.__name__.rpartition(".")[2], super().__call__)
         return function(*args, **kwargs)
 
+    def __reduce__(self) -> Any:  # cloudpickle packs the modules that code may refer to
+        return import_module, (self.__name__,)
+
 
 class FormerModuleFinder:
     """Finds and loads former modules for `pickle`: their names are those of today's modules."""

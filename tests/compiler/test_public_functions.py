@@ -240,7 +240,7 @@ def test_methods_that_are_refused(name: str) -> None:
 
 
 def test_every_method_is_in_a_test() -> None:
-    tested = {*IN_ONE_OF_THEM.split(), *OUTSIDE, "backward", "retain_grad"}
+    tested = {*IN_ONE_OF_THEM.split(), *OUTSIDE, "backward", "retain_grad", "record_stream"}
     tested |= {"register_hook", "register_post_accumulate_grad_hook"}  # tracing/test_trace.py
     assert not [name for name in METHODS if not calls_on_tensors(name) and name not in tested]
 

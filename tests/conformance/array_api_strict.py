@@ -113,6 +113,8 @@ class PrimitiveCall:
                 values.append(out[~origin] if several else out if origin < 0 else arrays[origin])
             elif name == "shapes":
                 values.append(tuple(array.shape for array in arrays))
+            elif aspect == "transposed":
+                values.append(False)  # as of all small matrices
             else:
                 values.append(getattr(arrays[self.primitive.inputs.index(stem)], aspect))
         return tuple(values)

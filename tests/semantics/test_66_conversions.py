@@ -136,7 +136,7 @@ PROGRAMS: dict[str, tuple[Program, str | None]] = {
         lambda v: struct.unpack("d", struct.pack("d", v[0]))[0] * v[1],
         "is not a float",
     ),
-    "percent format": (lambda v: float("%.3f" % v[0]) * v[1], "makes a number"),  # noqa: UP031
+    "number from text": (lambda v: float(v[0]) * float(f"{v[1]:.3f}"), "makes a number"),
     "tensor of numbers": (lambda v: cr.tensor([v[0], v[1]]) @ v, r"numpy\.stack"),
     "tensor of nested lists": (lambda v: cr.tensor([[v[0]], [v[1]]]).sum() * v[0], r"numpy\.stack"),
     "tensor": (lambda v: cr.tensor(v) @ v, r"x\.clone\(\) of one"),
@@ -418,3 +418,15 @@ def test_s66_an_error_in_the_function_ends_it() -> None:
         cr.grad(lambda v: v / (1 // 0))(w)
     with pytest.warns(UserWarning, match="Converting a tensor"):
         assert float(w * 1) == 2.0
+
+
+def test_s66_formatting_always_works() -> None:
+    texts = []
+
+    def function(v: Any) -> Any:
+        texts.append([f"{v[0]:.2f}", "%.2f" % v[0], "{:.2f}".format(v[0]), f"{v[0]}"[:8]])  # noqa: UP031, UP032
+        return v[0] * v[1]
+
+    np.testing.assert_allclose(cr.grad(function)(X), [X[1], X[0]])
+    number = f"{X[0]:.2f}"
+    assert texts[0][:3] == [number] * 3

@@ -164,9 +164,8 @@ def _drawing(kind: type) -> type:
     """Return a class of NumPy's, whose draws record."""
     names = [n for n in vars(kind) if n[0] != "_" and inspect.isroutine(getattr(kind, n))]
     methods = {n: _method(kind, n) for n in names if n not in _PLAIN}
-    return type(
-        kind.__name__, (kind,), {**methods, "__module__": __name__, "__doc__": kind.__doc__}
-    )
+    text = f"NumPy's `{kind.__name__}`, whose draws are recorded by their parameters."
+    return type(kind.__name__, (kind,), {**methods, "__module__": __name__, "__doc__": text})
 
 
 _PLAIN = frozenset(["bytes", "seed", "get_state", "set_state", "spawn"])
