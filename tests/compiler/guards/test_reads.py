@@ -745,10 +745,7 @@ OUTSIDE = {
     "archive": ("zipfile.ZipFile('a.zip').read('a')", "written(3.0)"),
     "settings": ("settings.read('a.ini') and settings['a']['b']", "written(3.0)"),
     "address": ("urlopen(pathlib.Path('a').absolute().as_uri()).read()", "written(3.0)"),
-    "database": (
-        "sqlite3.connect('a.db').execute('select b from a').fetchone()[0]",
-        "written(3.0)",
-    ),
+    "database": ("of_database()", "written(3.0)"),
     "our file": ("cr.load(OUR)", "cr.save(cr.tensor(3.0), OUR)"),
     "folder": ("len(os.getcwd())", "os.chdir('/')"),
     "clock": ("perf_counter()", "None"),
@@ -799,8 +796,8 @@ def test_clocks_files_and_threads_are_read_at_each_call(
     monkeypatch.chdir(tmp_path)
     read, change = (text.format(path=str(path)) for text in OUTSIDE[kind])
     text = f"""
-import configparser, datetime, decimal, gzip, hashlib, inspect, io, os, pathlib, random, secrets
-import sqlite3, threading, uuid, zipfile
+import configparser, contextlib, datetime, decimal, gzip, hashlib, inspect, io, os, pathlib
+import random, secrets, sqlite3, threading, uuid, zipfile
 import chainrule as cr
 import numpy as np
 from time import perf_counter
@@ -816,10 +813,13 @@ def written(number):
     pathlib.Path("a.ini").write_text(f"[a]\\nb={{number}}")
     with gzip.open("a.gz", "wt") as file: file.write(str(number))
     with zipfile.ZipFile("a.zip", "w") as file: file.writestr("a", str(number))
-    with sqlite3.connect("a.db") as file:
+    with contextlib.closing(sqlite3.connect("a.db")) as file, file:
         file.execute("create table if not exists a(b)")
         file.execute("delete from a")
         file.execute("insert into a values(?)", (number,))
+def of_database():
+    with contextlib.closing(sqlite3.connect("a.db")) as file:
+        return file.execute("select b from a").fetchone()[0]
 written(2.0)
 def in_a_thread():
     found = []

@@ -110,7 +110,8 @@ class Search(ObjectSearch):
 
     def _named_tuple(self, frame: types.FrameType) -> None:
         """Record the defaults of the fields of a named tuple that the user's code makes."""
-        if frame.f_back is None or is_internal[frame.f_back.f_code.co_filename]:
+        caller = _caller(frame)
+        if caller is None or is_internal[caller.f_code.co_filename]:
             return
         for cls in getattr(frame.f_locals.get("_cls"), "__mro__", ()):
             make: Any = getattr(vars(cls).get("__new__"), "__func__", None)
@@ -120,11 +121,9 @@ class Search(ObjectSearch):
 
     def _serves_package(self, frame: types.FrameType) -> bool:
         """Whether this package has called a function of the standard library for itself."""
-        caller = frame.f_back
         if not is_standard[frame.f_code.co_filename]:
             return False
-        while caller is not None and is_standard[caller.f_code.co_filename]:
-            caller = caller.f_back
+        caller = _caller(frame)
         if caller is None or not is_internal[caller.f_code.co_filename]:
             return False
         names = frame.f_code.co_varnames[: min(frame.f_code.co_argcount, 1)]
@@ -372,3 +371,11 @@ def _cache_of(cached: Any) -> dict[Any, Any]:
     parts = gc.get_referents(cached)
     own = getattr(cached, "__dict__", None)
     return next((p for p in parts if isinstance(p, dict) and p is not own), {})
+
+
+def _caller(frame: types.FrameType) -> types.FrameType | None:
+    """Return the frame that a frame was called by, not counting those of the standard library."""
+    caller = frame.f_back
+    while caller is not None and is_standard[caller.f_code.co_filename]:
+        caller = caller.f_back
+    return caller

@@ -17,7 +17,7 @@ _INSTALLED = tuple(f"{_STANDARD}{name}-packages{os.sep}" for name in ("site", "d
 _GENERATED = ("<call of ", "<compiled ", "<loop ", "<frozen importlib", "<frozen zipimport")
 
 
-_READERS = re.compile(r"chainrule.io.\w+\.py$|numpy.*\W(_?npyio\w*|_?datasource|memmap)\.py$")
+_READERS = re.compile(r"chainrule.io.\w+\.py$|numpy.*\W(_?npyio\w*|_?datasource)\.py$")
 """Modules of this package and NumPy that are followed like the user's, since they read files."""
 
 

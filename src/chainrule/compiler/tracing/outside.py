@@ -25,7 +25,7 @@ _FUNCTIONS = {
         *("access", "cpu_count", "getcwd", "getloadavg", "getpid", "getrandom", "listdir"),
         *("lstat", "open", "read", "readlink", "scandir", "stat", "times", "urandom"),
     ),
-    "numpy": ("fromfile",),
+    "numpy": ("fromfile", "memmap"),
     "locale": ("localeconv", "setlocale"),
     "signal": ("getsignal",),
     "socket": ("getaddrinfo", "gethostbyname", "gethostname"),
@@ -78,7 +78,7 @@ def outside_function(code: types.CodeType, used: CodeNames, space: dict[str, Any
 
 
 def _is_outside(value: Any) -> bool:
-    if not isinstance(value, types.BuiltinFunctionType):
+    if not isinstance(value, types.BuiltinFunctionType | type):
         return False
     module = str(value.__module__).lstrip("_")
     return value.__name__ in _FUNCTIONS.get("posix" if module == "nt" else module, ())
