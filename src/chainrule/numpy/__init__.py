@@ -171,10 +171,22 @@ def _undispatched(*_: Any, **__: Any) -> Callable[[Any], Any]:
     return lambda function: function
 
 
+def _real_if_possible(w: Any, t: Any) -> Any:
+    """Return numbers as real ones, if they are and `t` is, too."""
+    return w.real if not t.is_complex() and not bool((w.imag != 0).any()) else w
+
+
+_OF_NUMPYS_CODE: dict[str, Callable[..., Any]] = {
+    "array_function_dispatch": _undispatched,
+    "_to_real_if_imag_zero": _real_if_possible,  # from NumPy 2.5 on
+}
+"""Private functions that NumPy's code calls where it runs again."""
+
+
 def _of(value: Any) -> Any:
     """Return what stands for a name of NumPy's in this namespace."""
-    if getattr(value, "__name__", "") == "array_function_dispatch":
-        return _undispatched
+    if getattr(value, "__name__", "") in _OF_NUMPYS_CODE:
+        return _OF_NUMPYS_CODE[value.__name__]
     if isinstance(value, _numpy.ufunc):
         return _Ufunc(value)
     if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
