@@ -127,9 +127,9 @@ class _Finder:
     def exec_module(self, module: Any) -> None:
         """Run NumPy's code with this namespace; or nothing, where names are looked up later."""
         if module.__name__.startswith(_RUN_AGAIN):
-            loader: Any = find_spec(_numpys(module.__name__)).loader  # type: ignore[union-attr]
+            spec: Any = find_spec(_numpys(module.__name__))
             vars(module)["__builtins__"] = recording_builtins(_import)
-            exec(loader.get_code(loader.name), vars(module))
+            exec(spec.loader.get_code(spec.name), vars(module))
 
 
 _RUN_AGAIN = (f"{__name__}.polynomial", f"{__name__}.lib._polynomial_impl")

@@ -201,7 +201,8 @@ class SparseMatrix:
 
     def reshape(self, *shape: Any, **settings: Any) -> SparseMatrix:
         """Return the elements in another shape."""
-        return rearranged(lambda labels: labels.reshape(*shape, **settings), self)  # type: ignore[no-any-return]
+        found: SparseMatrix = rearranged(lambda labels: labels.reshape(*shape, **settings), self)
+        return found
 
 
 def _tensor(value: Any) -> Tensor:

@@ -83,7 +83,8 @@ def own_method(own: Any, *names: str) -> Callable[..., Any] | None:
             return None
         for name in names:
             if f"_{name}" in vars(kind):
-                return getattr(own, f"_{name}")  # type: ignore[no-any-return]
+                found: Callable[..., Any] = getattr(own, f"_{name}")
+                return found
     return None
 
 
