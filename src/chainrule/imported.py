@@ -78,7 +78,7 @@ class _Library(SourceFileLoader):
         """Run the module's code."""
         library = self.name.removeprefix(f"{__name__}.").partition(".")[0]
         code: Any = self.get_code(self.name)
-        vars(module)["__builtins__"] = recording_builtins(_import_of(library))
+        vars(module)["__builtins__"] = recording_builtins(_finder(library))
         exec(code, vars(module))
 
 
@@ -117,28 +117,19 @@ class _OfNumbers:
         return getattr(self._function, name)
 
 
-def _import_of(library: str) -> Callable[..., Any]:
-    """Return what is `__import__` for the modules of a library."""
+def _finder(library: str) -> Callable[[str, Sequence[str]], Any]:
+    """Return what finds the modules that those of a library import."""
 
-    def import_(
-        name: str,
-        globals: Any = None,
-        locals: Any = None,
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
+    def find(name: str, names: Sequence[str]) -> Any:
         first = name.partition(".")[0]
-        if name in ("numba", "sys") and not level:
+        if name in ("numba", "sys"):
             return _NUMBA if name == "numba" else _Sys(library)
-        is_anew = first == library or f"{__name__}.{first}" in sys.modules
-        if level or not (is_anew or first in _NAMESPACES):
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
-        if is_anew:
-            builtins.__import__(f"{__name__}.{name}", fromlist=tuple(fromlist or ()))
-            return sys.modules[f"{__name__}.{name if fromlist else first}"]
-        return _NAMESPACES[first](name if fromlist else first, name)
+        if first == library or f"{__name__}.{first}" in sys.modules:
+            builtins.__import__(f"{__name__}.{name}", fromlist=tuple(names))
+            return sys.modules[f"{__name__}.{name if names else first}"]
+        return _NAMESPACES[first](name if names else first, name) if first in _NAMESPACES else None
 
-    return import_
+    return find
 
 
 class _Sys(ModuleType):

@@ -36,3 +36,4 @@ def test_a_decorator_with_settings() -> None:
         return x**3
 
     assert cr.grad(lambda x: cube(x).sum())(np.array([1.0, 2.0])).tolist() == [3.0, 12.0]
+    assert cube.__doc__ == "Return a cube."

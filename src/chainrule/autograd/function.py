@@ -348,7 +348,7 @@ class Function:
         """Apply the function, recorded as one node."""
         function: Any = getattr(cls, "_function", None)  # if the class has a forward
         if function is None:
-            raise MissingRuleError(  # a NotImplementedError, as in PyTorch
+            raise MissingRuleError(
                 "You must implement the forward function for custom autograd.Function: "
                 f"{cls.__name__} has none."
             )

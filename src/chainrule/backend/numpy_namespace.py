@@ -35,7 +35,7 @@ def _matmul(x: Array, y: Array) -> Array:
     if 0 < y.ndim <= 2 < x.ndim and x.flags.c_contiguous and x.size:
         # One product for the whole stack, instead of one for each matrix of it.
         return x.reshape(-1, x.shape[-1]).dot(y).reshape(x.shape[:-1] + y.shape[1:])
-    if x.size >= _STACK_MIN_ELEMENTS and x.ndim == y.ndim:
+    if x.ndim == y.ndim > 2 and x.size >= _STACK_MIN_ELEMENTS:
         from chainrule.kernels import product_stacks  # keeps import chainrule fast
 
         return product_stacks.matmul(x, y)

@@ -265,13 +265,14 @@ class Distribution:
             new.__dict__[name] = ops.broadcast_to(value, (*batch_shape, *event))
         return new
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
         """Return the object for `expand` to fill; PyTorch's subclasses call it."""
-        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+        own: Any = type(self)
+        if _instance is None and own.__init__ is not cls.__init__:
             raise MissingRuleError(
                 f"{type(self).__name__} has an __init__ of its own, so it needs an expand, too"
             )
-        return object.__new__(type(self)) if _instance is None else _instance
+        return object.__new__(own) if _instance is None else _instance
 
     # --- validation -------------------------------------------------------------------------------
 

@@ -125,7 +125,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
     Raises
     ------
-    NotImplementedError
+    MissingRuleError
         For pairs of families without a formula: see `register_kl`.
 
     Examples

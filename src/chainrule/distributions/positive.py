@@ -205,6 +205,8 @@ class Chi2(Gamma):
     def __init__(self, df: Operand, validate_args: bool | None = None) -> None:
         self._init(validate_args, df=df)
 
+    # A gamma distribution's parameters are set, and to type checkers remain so; these follow from
+    # `df`, as which alone they can be differentiated, expanded and validated.
     @property
     def concentration(self) -> Tensor:  # type: ignore[override]
         """Half of the degrees of freedom."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
+from importlib.util import resolve_name
 from types import CodeType
 from typing import Any
 
@@ -29,8 +30,26 @@ def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
     return compile(tree, path, "exec", dont_inherit=True)
 
 
-def recording_builtins(import_: Callable[..., Any]) -> dict[str, Any]:
-    """Return Python's own functions, for modules that import by another function."""
+def recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, Any]:
+    """Return Python's own functions, for modules that import others than they name.
+
+    `find` takes the absolute name of a module, and the names that are imported from it. It returns
+    what the statement binds, the first package if there are no such names, or None for Python's
+    own.
+    """
+
+    def import_(
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        names = fromlist or ()
+        absolute = resolve_name("." * level + name, globals["__package__"]) if level else name
+        found = find(absolute, names)
+        return builtins.__import__(name, globals, locals, names, level) if found is None else found
+
     own: dict[str, Any] = {_AS_NUMBER: _as_number, "isinstance": _is_instance}
     return {**vars(builtins), **own, "__import__": import_}
 

@@ -18,7 +18,6 @@ imported from here as well.
 
 from __future__ import annotations
 
-import builtins
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -128,7 +127,7 @@ class _Finder:
         """Run NumPy's code with this namespace; or nothing, where names are looked up later."""
         if module.__name__.startswith(_RUN_AGAIN):
             spec: Any = find_spec(_numpys(module.__name__))
-            vars(module)["__builtins__"] = recording_builtins(_import)
+            vars(module)["__builtins__"] = recording_builtins(_found)
             exec(spec.loader.get_code(spec.name), vars(module))
 
 
@@ -140,18 +139,13 @@ def _numpys(name: str) -> str:
     return f"numpy{name.removeprefix(__name__)}"
 
 
-def _import(
-    name: str,
-    globals: Any = None,
-    locals: Any = None,
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> Any:
+def _found(name: str, names: Sequence[str]) -> Any:
+    """Return what `import` finds for code that runs again; None for Python's own."""
     first, _, rest = name.partition(".")
-    if level or first != "numpy":
-        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    if first != "numpy":
+        return None
     found = import_module(f"{__name__}.{rest}" if rest else __name__)
-    return found if fromlist else sys.modules[__name__]
+    return found if names else sys.modules[__name__]
 
 
 def _polynomial_class() -> Any:

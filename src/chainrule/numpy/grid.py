@@ -67,11 +67,12 @@ class vectorize:
             )
         self.pyfunc, self.otypes = pyfunc, otypes
         self.excluded = set(excluded or ())
+        self._doc = doc
         self.__doc__ = pyfunc.__doc__ if doc is None else doc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.pyfunc is None:  # it is a decorator, with settings
-            return vectorize(args[0], self.otypes, self.__doc__, [*self.excluded])
+            return vectorize(args[0], self.otypes, self._doc, [*self.excluded])
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         taken = [k for k, x in given.items() if k not in self.excluded and _has_elements(x)]
         arrays = [call(np.array, (given[k],), {}) for k in taken]

@@ -6,7 +6,6 @@ SciPy itself is not changed. What it does in compiled code raises where a gradie
 
 from __future__ import annotations
 
-import builtins
 import functools
 import inspect
 import re
@@ -14,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -132,7 +131,7 @@ def run_again(name: str) -> ModuleType:
         spec: Any = find_spec(name)
         made = _RUN[name] = ModuleType(name)
         made.__package__, made.__file__ = name.rpartition(".")[0], spec.origin
-        vars(made)["__builtins__"] = recording_builtins(_import)
+        vars(made)["__builtins__"] = recording_builtins(_found)
         code = recording_code(spec.loader, name) or spec.loader.get_code(name)
         try:
             exec(code, vars(made))
@@ -174,25 +173,16 @@ def replace_compiled(module: str, **functions: Callable[..., Any]) -> None:
     _COMPILED_RULES.setdefault(module, {}).update(functions)
 
 
-def _import(
-    name: str,
-    globals: Any = None,
-    locals: Any = None,
-    fromlist: Sequence[str] | None = (),
-    level: int = 0,
-) -> Any:
-    if level:
-        name = resolve_name("." * level + name, globals["__package__"])
+def _found(name: str, names: Sequence[str]) -> Any:
+    """Return what `import` finds for code that runs again; None for Python's own."""
     first = name.partition(".")[0]
     if first == "numpy":
         import_module(f"chainrule.{name}")
-        return sys.modules[f"chainrule.{name if fromlist else first}"]
-    if first in NUMBERS:
-        return NUMBERS[first]
+        return sys.modules[f"chainrule.{name if names else first}"]
     if first == "scipy":
         import_module(name)
-        return _Names(name if fromlist else first)
-    return builtins.__import__(name, globals, locals, fromlist or (), 0)
+        return _Names(name if names else first)
+    return NUMBERS.get(first)
 
 
 class _Names(ModuleType):

@@ -14,6 +14,7 @@ from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.recorded_graph import evaluate
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
+from chainrule.errors import MissingRuleError
 
 __all__ = ["Node", "trace"]
 
@@ -32,7 +33,7 @@ class Node:
     ) -> None:
         # A class of nodes must define it, but one without may stand for the argument, as in HIPS
         # autograd: so it is no abstract method, which would forbid to make the first node.
-        raise NotImplementedError(
+        raise MissingRuleError(
             f"{type(self).__name__} has no __init__ for an operation: define "
             "__init__(self, value, fun, args, kwargs, parent_argnums, parents)"
         )

@@ -79,7 +79,8 @@ class _Solve(Function):
             rows, cols = _places(ctx)
             terms = adjoint_solution.index_select(0, rows) * ops.conj(x).index_select(0, cols)
             by_data = -(terms if x.ndim == 1 else terms.sum(1))
-            by_data = by_data if conj else ops.real(by_data) if by_data.is_complex() else by_data
+            if by_data.is_complex() and not conj:
+                by_data = ops.real(by_data)
         return by_data, adjoint_solution, None, None, None
 
     @staticmethod

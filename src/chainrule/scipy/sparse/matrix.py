@@ -9,7 +9,7 @@ import numpy as np
 
 import chainrule.numpy as cnp
 from chainrule import ops
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import make
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentTypeError, ShapeError
@@ -43,11 +43,8 @@ class SparseMatrix:
     def __init__(
         self, data: Any, row: Any, col: Any, shape: Sequence[int], is_matrix: bool = True
     ) -> None:
-        self.data, self.shape, self.is_matrix = (
-            cnp.array(data),
-            (int(shape[0]), int(shape[1])),
-            is_matrix,
-        )
+        self.data, self.is_matrix = cnp.array(data), is_matrix
+        self.shape = int(shape[0]), int(shape[1])
         self.row, self.col = np.asarray(row, np.intp), np.asarray(col, np.intp)
         if self.data.shape != self.row.shape or self.row.shape != self.col.shape:
             raise ShapeError(
@@ -66,6 +63,11 @@ class SparseMatrix:
     def nnz(self) -> int:
         """The number of stored elements."""
         return int(self.row.size)
+
+    @property
+    def places(self) -> Any:
+        """The places of the elements in a dense array, counted row by row."""
+        return self.row * self.shape[1] + self.col
 
     @property
     def T(self) -> SparseMatrix:
@@ -94,9 +96,8 @@ class SparseMatrix:
 
     def toarray(self) -> Any:
         """Return a dense array."""
-        flat = self.row * self.shape[1] + self.col
         total = zeros(self.shape[0] * self.shape[1], dtype=self.dtype)
-        found = ops.index_add(total, 0, make(flat, None), _tensor(self.data))
+        found = ops.index_add(total, 0, make(self.places, None), tensor_of(self.data))
         return as_ndarrays(ops.reshape(found, self.shape))
 
     todense = toarray
@@ -106,7 +107,7 @@ class SparseMatrix:
         on = self.row == self.col
         total = zeros(min(self.shape), dtype=self.dtype)
         return as_ndarrays(
-            ops.index_add(total, 0, make(self.row[on], None), _tensor(self.data[on]))
+            ops.index_add(total, 0, make(self.row[on], None), tensor_of(self.data[on]))
         )
 
     def sum(self, axis: int | None = None) -> Any:
@@ -126,7 +127,7 @@ class SparseMatrix:
     def __matmul__(self, other: Any) -> Any:
         if is_sparse(other):
             return _product(self, recorded(other))
-        dense = _tensor(other)
+        dense = tensor_of(other)
         if dense.shape[:1] != (self.shape[1],):
             raise ShapeError(
                 f"matmul: a sparse matrix of the shape {self.shape} doesn't multiply an array of "
@@ -135,7 +136,7 @@ class SparseMatrix:
         dense = ops.clone(dense)  # which a program may write to, as to a column of its results
         columns = ops.unsqueeze(dense, 1) if dense.ndim == 1 else dense
         rows, cols = make(self.row, None), make(self.col, None)
-        found = product_of_triplets(rows, cols, _tensor(self.data), columns, self.shape[0])
+        found = product_of_triplets(rows, cols, tensor_of(self.data), columns, self.shape[0])
         return as_ndarrays(found[:, 0] if dense.ndim == 1 else found)
 
     dot = __matmul__
@@ -205,10 +206,6 @@ class SparseMatrix:
         return found
 
 
-def _tensor(value: Any) -> Tensor:
-    return tensor_of(value)
-
-
 def is_sparse(value: Any) -> bool:
     """Return whether a value is a sparse matrix, SciPy's or one that records."""
     return isinstance(value, SparseMatrix) or is_sparse_matrix(value)
@@ -223,7 +220,7 @@ def recorded(value: Any) -> SparseMatrix:
         row, col = matrix.coords
         return SparseMatrix(matrix.data, row, col, matrix.shape, scipy_sparse.isspmatrix(value))
     dense = cnp.atleast_2d(value)
-    row, col = np.nonzero(np.asarray(_tensor(dense).detach()))
+    row, col = np.nonzero(np.asarray(tensor_of(dense).detach()))
     return SparseMatrix(dense[row, col], row, col, dense.shape)
 
 
@@ -236,7 +233,7 @@ def rearranged(function: Callable[..., Any], *matrices: Any) -> Any:
     for part in parts:
         numbers = np.arange(count + 1.0, count + part.nnz + 1)
         labels.append(scipy_sparse.coo_array((numbers, (part.row, part.col)), shape=part.shape))
-        if len({*zip(part.row.tolist(), part.col.tolist(), strict=True)}) < part.nnz:
+        if np.unique(part.places).size < part.nnz:
             merged = _merged(part)
             return rearranged(function, *[merged if p is part else p for p in parts])
         count += part.nnz
@@ -256,9 +253,9 @@ def rearranged(function: Callable[..., Any], *matrices: Any) -> Any:
 
 def _merged(matrix: SparseMatrix) -> SparseMatrix:
     """Return a matrix in which no place occurs twice."""
-    flat, inverse = np.unique(matrix.row * matrix.shape[1] + matrix.col, return_inverse=True)
+    flat, inverse = np.unique(matrix.places, return_inverse=True)
     total = zeros(flat.size, dtype=matrix.dtype)
-    data = ops.index_add(total, 0, make(inverse, None), _tensor(matrix.data))
+    data = ops.index_add(total, 0, make(inverse, None), tensor_of(matrix.data))
     row, col = np.divmod(flat, matrix.shape[1])
     return SparseMatrix(as_ndarrays(data), row, col, matrix.shape, matrix.is_matrix)
 

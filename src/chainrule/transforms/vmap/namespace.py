@@ -106,7 +106,7 @@ def _elementwise(function: Rule, general: Rule) -> Rule:
     """Return an elementwise function; `general` is for other arguments than nearly all have."""
 
     def call(*args: Any, **settings: Any) -> Any:
-        x = args[0]
+        x = args[0] if args else None
         if settings or x.__class__ is not BatchedArray or x.data.__class__ is not np.ndarray:
             return general(*args, **settings)
         if len(args) == 1:
