@@ -163,3 +163,24 @@ def test_mistakes_are_errors() -> None:
         sparse.linalg.spsolve(sparse.diags(0 * x), X)
     with pytest.raises(cr.MissingRuleError, match=r"linalg.eigsh .* take A.toarray\(\)"):
         sparse.linalg.eigsh(matrix)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, v: s.csr_matrix((v, (range(3), range(3))), shape=(3, 3), dtype=np.float32),
+        lambda s, v: s.coo_array((v, (range(3), range(3))), (3, 3), np.float32, True),
+        lambda s, v: s.diags(v, 0, (3, 3), None, np.float32),
+        lambda s, v: s.hstack([s.diags([v], [0])] * 2, dtype=np.float32),
+    ],
+)
+def test_elements_have_the_type_that_is_asked_for(make: Any) -> None:
+    found = []
+
+    def total(t: Any) -> Any:
+        found.append(make(cr.scipy.sparse, t * np.ones(3)))
+        return found[0].sum()
+
+    wanted = make(scipy_sparse, np.ones(3))
+    assert cr.grad(total)(2.0) == wanted.sum()
+    assert (found[0].dtype, found[0].shape) == (wanted.dtype, wanted.shape)

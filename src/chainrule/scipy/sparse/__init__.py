@@ -16,6 +16,7 @@ Given arrays and numbers, a function is SciPy's own; given what is differentiate
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +108,7 @@ def _spdiags(data: Any, offsets: Any, m: Any = None, n: Any = None, format: Any 
 # --- matrices from others -------------------------------------------------------------------------
 
 
-def _stacked(name: str, blocks: Any, format: Any = None, dtype: Any = None) -> Any:
+def _stacked(name: str, blocks: Any, format: Any = None) -> Any:
     blocks = list(blocks)
     return rearranged(lambda *labels: getattr(scipy_sparse, name)(labels), *blocks)
 
@@ -170,12 +171,26 @@ def __getattr__(name: str) -> Any:
     scipys = getattr(scipy_sparse, name)
     if name not in _FUNCTIONS:
         return scipys
+    ours = _typed(scipys, _FUNCTIONS[name])
     if isinstance(scipys, type):
-        found: Any = either_class(scipys, _FUNCTIONS[name], _records, SparseMatrix)
+        found: Any = either_class(scipys, ours, _records, SparseMatrix)
     else:
-        found = _function(scipys, _FUNCTIONS[name])
+        found = _function(scipys, ours)
     globals()[name] = found
     return found
+
+
+def _typed(scipys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose result has the type of elements that SciPy's `dtype` asks for."""
+    signature = inspect.signature(scipys)
+
+    def typed(*args: Any, **settings: Any) -> Any:
+        given = signature.bind(*args, **settings)
+        dtype = given.arguments.pop("dtype", None)
+        found = ours(*given.args, **given.kwargs)
+        return found if dtype is None else found.astype(dtype)
+
+    return typed
 
 
 def _function(scipys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:

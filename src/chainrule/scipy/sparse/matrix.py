@@ -90,6 +90,10 @@ class SparseMatrix:
 
     tocsr = tocsc = tocoo = todia = tolil = todok = tobsr = asformat = copy
 
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> SparseMatrix:
+        """Return the matrix with elements of another type."""
+        return self._with(self.data.astype(dtype), self.row, self.col, self.shape)
+
     def conj(self) -> SparseMatrix:
         """Return the matrix of conjugate elements."""
         return self._with(cnp.conj(self.data), self.row, self.col, self.shape)
