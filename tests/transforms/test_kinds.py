@@ -288,3 +288,53 @@ def test_compiled_gradients_keep_the_labels_of_pandas_objects() -> None:
 
 def test_compiled_gradients_by_arrays_without_dimensions_are_arrays() -> None:
     same(cr.compile(cr.grad(total))(np.array(2.0)), cr.grad(total)(np.array(2.0)))
+
+
+points = np.array([1.0, 2.0, 4.0])
+
+# Functions of a float and arrays of plain NumPy, whose methods differ from those of tensors.
+OF_A_FLOAT: dict[str, Callable[[Any], Any]] = {
+    "std of a product": lambda t: (points * t).std(),
+    "var of a product from the left": lambda t: (t * points).var(),
+    "std of a ufunc": lambda t: np.exp(points * t).std(),
+    "std of a ufunc's outer": lambda t: np.multiply.outer(points, t).std(),
+    "std of a stack of floats": lambda t: np.stack([t, t * t, 1.0 - t]).std(),
+    "std of where": lambda t: np.where(points > 1.5, t, points).std(),
+    "std of linspace": lambda t: np.linspace(0.0, t, 4).std(),
+    "parts of a tuple": lambda t: sum([a.std() for a in np.meshgrid(points, t)]),
+    "repeat": lambda t: (points - t).repeat(2)[1],
+    "max along an axis": lambda t: (points / t).max(0),
+    "dot of matrices": lambda t: (points[:, None] * t).dot(points[None]).std(),
+    "mean of truth values": lambda t: (points > t).mean() * t,
+}
+
+
+@pytest.mark.parametrize("name", OF_A_FLOAT)
+def test_a_float_with_numpys_arrays_gives_what_behaves_as_they_do(name: str) -> None:
+    f, t, h = OF_A_FLOAT[name], 1.7, 1e-6
+    value, slope = cr.value_and_grad(f)(t)
+    assert value == pytest.approx(f(t), rel=1e-14)
+    assert slope == pytest.approx((f(t + h) - f(t - h)) / (2 * h), rel=1e-7, abs=1e-9)
+    assert cr.jvp(f, (t,), (1.0,)) == pytest.approx((value, slope), rel=1e-12)
+    assert cr.compile(cr.value_and_grad(f))(t) == pytest.approx((value, slope), rel=1e-12)
+
+
+def test_a_float_with_tensors_gives_tensors() -> None:
+    weights = cr.tensor(points)
+
+    def spread(t: Any) -> Any:
+        assert type(np.ones(3) * weights * t) is cr.Tensor
+        return (weights * t).std()
+
+    assert cr.grad(spread)(2.0) == pytest.approx(float(weights.std()))
+    # Beside a tensor as another argument, the function is one of tensors.
+    of_both = cr.value_and_grad(lambda t, x: (points * t).std() + x.sum(), argnums=(0, 1))
+    assert float(of_both(2.0, weights)[0]) == pytest.approx(
+        float((weights * 2).std()) + points.sum()
+    )
+
+
+def test_a_float_keeps_arrays_ones_of_numpy_in_nested_transforms_only() -> None:
+    outer = cr.grad(lambda t: cr.grad(lambda s: (points * s * t).std())(t) * t)
+    assert outer(2.0) == pytest.approx(2 * points.std() * 2.0)  # of points.std() t^2
+    assert type(np.ones(3) * cr.tensor(1.0, requires_grad=True)) is cr.Tensor

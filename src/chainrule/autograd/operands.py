@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,38 @@ def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
         kind: type[Tensor] = value.__class__
         if kind is not Tensor and isinstance(value, Tensor) and kind.is_carried:
             return kind
-    return None
+    if BESIDE_ARRAYS.get() is None:
+        return None
+    return _class_beside(operands) if any([is_array(x) and x.ndim for x in operands]) else None
+
+
+def as_carried_results(results: Any, operands: Iterable[Any]) -> Any:
+    """Return results of a function of NumPy's, of the class that they have for these operands."""
+    kind = None if BESIDE_ARRAYS.get() is None else _class_beside(operands)
+    if kind is None:
+        return results
+    if results.__class__ is Tensor and results._array.ndim:
+        results.__class__ = kind
+    elif results.__class__ in (tuple, list):
+        for part in results:
+            if part.__class__ is Tensor and part._array.ndim:
+                part.__class__ = kind
+    return results
+
+
+def _class_beside(operands: Iterable[Any]) -> type[Tensor] | None:
+    """Return the class of results beside NumPy's arrays, if all tensors are in place of numbers."""
+    has_others = any([isinstance(x, Tensor) and x._array.ndim for x in operands])
+    return None if has_others else BESIDE_ARRAYS.get()
+
+
+BESIDE_ARRAYS: ContextVar[type[Tensor] | None]
+BESIDE_ARRAYS = ContextVar("chainrule class beside arrays", default=None)
+"""The class of the results of tensors without dimensions and NumPy's arrays, if it isn't `Tensor`.
+
+A transform sets it where it hands over a tensor in the place of a Python number: with an array of
+NumPy's, that gives what behaves as one.
+"""
 
 
 def plain(value: Any) -> Any:

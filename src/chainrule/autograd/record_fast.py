@@ -402,20 +402,20 @@ def _of_others(primitive: Primitive, a: Any, b: Any) -> Any:
     """Return the result of a binary primitive for operands that have to be converted."""
     function = primitive.apply
     carried = carried_class((a, b))
-    if carried is not None:
+    if carried is not None and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
         one: Any = a if isinstance(a, Tensor) else b
-        is_known = one._array.__class__ is ndarray
-        if not is_known and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
+        if one._array.__class__ is not ndarray:
             unwatched = unwatched_by(namespace(one._array))
             if unwatched is not None:
                 return unwatched(function, a, b)
-        result = function(plain(a), plain(b))
-        return result if result is NotImplemented else as_carried(result, carried)
-    x, y = as_operands(a, b)
-    if x is NotImplemented:
-        check_operands(primitive.name, a, b)
-        return x
-    return function(x, y)
+        x, y = plain(a), plain(b)
+    else:
+        x, y = as_operands(a, b)
+        if x is NotImplemented:
+            check_operands(primitive.name, a, b)
+            return x
+    result = function(x, y)
+    return result if carried is None else as_carried(result, carried)
 
 
 def _transfer(primitive: Primitive) -> Callable[..., Any]:

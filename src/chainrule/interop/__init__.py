@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.operands import as_carried_results
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError
 from chainrule.interop.binding import name_of
-from chainrule.interop.operands import arrays_of, constant, is_tracked
+from chainrule.interop.operands import arrays_of, constant, is_tracked, tensors_in
 from chainrule.interop.table import ANSWERS, NEW, REASONS, REASONS_OF_MODULES, RULES
 
 __all__ = ["array_function"]
@@ -25,7 +26,7 @@ def array_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return NotImplemented
     rule = RULES.get(function)
     if rule is not None:
-        return rule(args, kwargs)
+        return as_carried_results(rule(args, kwargs), tensors_in([args, kwargs]))
     if function in NEW:
         return constant(function(*arrays_of(args), **arrays_of(kwargs)))
     if function not in ANSWERS and is_tracked(args, kwargs):

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule.arguments import Operand, floating, many_dims, tensor_of
+from chainrule.autograd.operands import as_carried_results
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
 from chainrule.errors import ArgumentTypeError
@@ -234,7 +235,7 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
             f"np.{call} on a Tensor takes no {', '.join(sorted(refused))}: call chainrule.{name}, "
             f"out of place (a = a + t instead of a += t). {argument_advice(refused)}"
         )
-    return function(*inputs, **settings)
+    return as_carried_results(function(*inputs, **settings), inputs)
 
 
 _KEPT = {"vecdot": {"axis"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from chainrule.autograd.error_messages import check_devices
 from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.inplace import WRITTEN, forget_histories
 from chainrule.autograd.location import file_text
-from chainrule.autograd.operands import as_tensors, plain, plain_array
+from chainrule.autograd.operands import BESIDE_ARRAYS, as_tensors, plain, plain_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, storage_of
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
 from chainrule.interrupts import call_with
-from chainrule.numpy.array_class import as_ndarray, behaves_as_array
-from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
+from chainrule.numpy.array_class import as_ndarray, behaves_as_array, ndarray
+from chainrule.transforms.kinds import common_kind, has_numbers, in_kind, kind_of, values_of
 
 
 class TransformCall(FunctionCall):
@@ -42,12 +43,16 @@ class TransformCall(FunctionCall):
         self.kinds = [kind_of(leaf) for _, leaf in found]
         self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
         self.kind = common_kind([leaf for _, leaf in found])
+        variables: dict[ContextVar[Any], Any] = {}
+        if has_numbers(self.kinds):
+            variables[BESIDE_ARRAYS] = ndarray
         if WRITTEN.get() is not None:
-            super().__init__(function, self.given, primals)
+            call_with(variables, super().__init__, function, self.given, primals)
             return
         # Arrays that outlive the outermost call keep their numbers alone, but for its own result.
         written: dict[int, Any] = {}
-        call_with({WRITTEN: written}, super().__init__, function, self.given, primals)
+        variables[WRITTEN] = written
+        call_with(variables, super().__init__, function, self.given, primals)
         if self._has_history:
             for t in self.outputs:
                 written.pop(id(t if t._view is None else t._view.base), None)

@@ -50,6 +50,11 @@ def common_kind(leaves: Sequence[Any]) -> Kind:
     return _number if kinds == {_number} else _scalar
 
 
+def has_numbers(kinds: Sequence[Kind]) -> bool:
+    """Return whether there are Python's numbers among arguments, and no tensors."""
+    return _number in kinds and _same not in kinds
+
+
 def in_kind(kind: Kind, tree: Any, *, copy: bool = False) -> Any:
     """Return a tree with its tensors in a kind; `copy` arrays, if a graph still needs the memory.
 
