@@ -313,6 +313,8 @@ def test_backward_loops_read_what_loops_in_loops_stacked() -> None:
         for got, want in zip(compiled(u, r), wanted, strict=True):
             np.testing.assert_allclose(got.detach(), want.detach(), rtol=1e-9)
         lines.append(len(compiled.source.splitlines()))
+        stacks = [line for line in compiled.source.splitlines() if "np.stack(" in line]
+        assert max(line.count("][") for line in stacks) < 3  # no column by itself
     assert lines[0] == lines[1]
 
 

@@ -56,6 +56,11 @@ _RUNNING = {
 RUNNING = tuple(_RUNNING)
 
 
+def _are_within(numbers: range, n: int) -> bool:
+    """Whether all numbers of a loop are indices from 0 to n - 1."""
+    return not numbers or (min(numbers) >= 0 and max(numbers) < n)
+
+
 class Selection(NamedTuple):
     """Elements that index arrays select: loops over the arrays, then over the slices."""
 
@@ -164,9 +169,10 @@ class Indexing(Operands):
                 numbers, iteration = counter
                 start, step = numbers.start, numbers.step
                 lines.append(f"{name} = i8({start}) + i8({step}) * i8({iteration})")
-            lines.append(f"{name} = {name} + i8({n}) if {name} < i8(0) else {name}")
-            outside = f"{name} < i8(0) or {name} >= i8({n})"
-            lines += self.layout.check(outside, f"{name} = i8(0)")
+            if counter is None or not _are_within(counter[0], n):
+                lines.append(f"{name} = {name} + i8({n}) if {name} < i8(0) else {name}")
+                outside = f"{name} < i8(0) or {name} >= i8({n})"
+                lines += self.layout.check(outside, f"{name} = i8(0)")
             terms.append(f"{'+' if stride >= 0 else '-'} u8({abs(stride)}) * u8({name})")
         place = self.layout.names.another("place")
         lines.append(f"{place} = {' '.join(terms)}")

@@ -17,6 +17,7 @@ from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_inva
 from chainrule.compiler.passes.reroll import reroll_loops
 from chainrule.compiler.passes.rewrites import rewrite_op
 from chainrule.compiler.passes.slice_rewrites import delay_writes
+from chainrule.compiler.passes.stacked_slices import share_tables
 from chainrule.compiler.passes.vectorize_loops import vectorize_independent_loops
 from chainrule.interrupts import errstate
 
@@ -285,6 +286,7 @@ PASSES: tuple[Pass, ...] = (
     in_regions(fold_constants),
     merge_constants,
     in_regions(reroll_loops),
+    share_tables,
     in_regions(hoist_invariants),
     eliminate_dead_code,
     in_regions(vectorize_independent_loops),

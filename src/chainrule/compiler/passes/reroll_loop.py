@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
-from chainrule.compiler.passes.step_tables import StepTables, is_larger
+from chainrule.compiler.passes.stacked_slices import Rows, StackedSlices, slice_index
+from chainrule.compiler.passes.step_tables import is_larger
 from chainrule.compiler.passes.structural_keys import (
     Leaf,
     Window,
@@ -21,7 +22,7 @@ T = TypeVar("T")
 Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
 
 
-class LoopBuilder(StepTables):
+class LoopBuilder(StackedSlices):
     """Build the rerolled program: copy ops, and add loops in place of repeated ones."""
 
     def __init__(
@@ -37,17 +38,6 @@ class LoopBuilder(StepTables):
         self.reroll = reroll  # of the body
         self.source, self.leaves = source, leaves
         self.definitions, self.last_use = definitions, last_use
-
-    def copy(self, op: Op) -> None:
-        """Append an op; a stack of values that a loop has stacked already becomes a slice."""
-        if op.function == "np.stack" and op.kwargs.get("axis") == 0:
-            runs = self._runs(op.args[0])
-            if len(runs) == 1 and isinstance(runs[0], list) and len(runs[0]) == 1:
-                op = Op("getitem", runs[0][0].args, {}, op.outs, op.location)
-            elif len(runs) <= len(op.args[0]) // 2:
-                arrays = tuple([self._add_run(run) for run in runs])
-                op = Op("np.concat", (arrays,), {"axis": 0}, op.outs, op.location)
-        self.add(op)
 
     def is_regular(self, first: Leaf, second: Leaf) -> bool:
         """Whether what two steps use are slices of one array or table, so needs no stacking."""
@@ -195,104 +185,6 @@ class LoopBuilder(StepTables):
         self.add(Op(op.function, (base, args), op.kwargs, (stack,), op.location))
         return stack
 
-    # --- stacks of slices of stacks ---
-
-    def _runs(self, values: Sequence[Value]) -> list[_Run]:
-        """Return the values as runs of slices that follow each other, of one stack or several.
-
-        Several take turns where a step of the loop that made them is several steps of the user's.
-        """
-        items = _slice_indices([self.made.get(value) for value in values])
-        following = _following([rows for rows, _ in items])
-        runs: list[_Run] = []
-        begin = 0
-        while begin < len(values):
-            count, step = _turns(items, begin, following[begin] - begin)
-            parts = items[begin : following[begin] if count > 1 else begin + 1]
-            slices = [
-                _Slice(rows, _slice_of(rows.size, index, count, step), (count, *rows.shape))
-                for rows, index in parts
-                if rows is not None
-            ]
-            runs.append(slices or values[begin])
-            begin += count * len(parts)
-        return runs
-
-    def _add_run(self, run: _Run) -> Value:
-        """Append the ops that give a run as one array."""
-        if isinstance(run, Value):
-            return self._added("np.reshape", (run, (1, *run.shape)), (1, *run.shape), run.dtype)
-        (count, *shape), dtype = run[0].shape, run[0].rows.stack.dtype
-        parts = [self._added("getitem", part.args, part.shape, dtype) for part in run]
-        if len(parts) == 1:
-            return parts[0]
-        turns = Value((count, len(parts), *shape), dtype)
-        self.add(Op("np.stack", (tuple(parts),), {"axis": 1}, (turns,)))
-        flat = (count * len(parts), *shape)
-        return self._added("np.reshape", (turns, flat), flat, dtype)
-
-    def _added(self, function: str, args: tuple[Any, ...], shape: Any, dtype: Any) -> Value:
-        out = Value(shape, dtype)
-        self.add(Op(function, args, {}, (out,)))
-        return out
-
-
-class _Rows(NamedTuple):
-    """What slices of a stack along one axis have in common."""
-
-    stack: Value
-    lead: tuple[int, ...]  # of the key, before the index of the slice
-    rest: tuple[Any, ...]  # and after it
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of slices that there are."""
-        size: int = self.stack.shape[len(self.lead)]
-        return size
-
-
-class _Slice(NamedTuple):
-    """Rows of a stack that follow each other."""
-
-    rows: _Rows
-    part: slice
-    shape: tuple[int, ...]
-
-    @property
-    def args(self) -> tuple[Any, ...]:
-        """The arguments of the op that takes them."""
-        rows = self.rows
-        key = (*rows.lead, self.part, *rows.rest)
-        return rows.stack, key if len(key) > 1 else self.part
-
-
-_Run = list[_Slice] | Value
-"""The slices of stacks that take turns, or a value that is no slice of one."""
-
-
-def _following(items: Sequence[Any]) -> list[int]:
-    """Return for each item the position of the next one that is the same, else its own."""
-    found, last = [], dict[Any, int]()
-    for position in reversed(range(len(items))):
-        found.append(last.get(items[position], position))
-        last[items[position]] = position
-    return found[::-1]
-
-
-def _turns(items: Sequence[tuple[_Rows | None, int]], begin: int, period: int) -> tuple[int, int]:
-    """Return how many times stacks take turns from a position on, and the step of their indices."""
-    if items[begin][0] is None or not period:
-        return 1, 1
-    step, end = items[begin + period][1] - items[begin][1], begin + period
-    while end < len(items) and step in (1, -1):
-        (rows, index), (other, before) = items[end], items[end - period]
-        if rows is None or rows != other or index != before + step:
-            break
-        end += 1
-    return max((end - begin) // period, 1), step
-
-
 def _batched_key(base: Value, key: Any, steps: int) -> tuple[Any, ...] | None:
     parts = key if isinstance(key, tuple) else (key,)
     return (slice(None), *parts) if all(map(is_basic, parts)) else None
@@ -313,10 +205,10 @@ def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Val
     a part of each slice is, an op is added that takes these parts of the whole stack.
     """
     makers = {out: op for op in ops for out in op.outs}
-    slices = {value: _slice_index(makers.get(value)) for value in values}
+    slices = {value: slice_index(makers.get(value)) for value in values}
     counts = Counter(rows for rows, _ in slices.values())
     found: dict[Value, list[tuple[Value, Any]]] = {}
-    parts: dict[_Rows, Value] = {}
+    parts: dict[Rows, Value] = {}
     for value, (rows, index) in slices.items():
         if rows is None or rows.stack not in makers or 2 * counts[rows] < rows.stack.shape[0]:
             found[value] = [(value, ())]
@@ -327,49 +219,3 @@ def _as_stacks(values: list[Value], ops: list[Op]) -> dict[Value, list[tuple[Val
             ops.append(Op("getitem", (rows.stack, (slice(None), *rows.rest)), {}, (stack,)))
         found.setdefault(stack, []).append((value, (index,)))
     return found
-
-
-def _slice_indices(ops: Sequence[Op | None]) -> list[tuple[_Rows | None, int]]:
-    """Return the stacks and indices of slices, on the first axis where those of a stack differ."""
-    keys: dict[Value, list[Sequence[Any]]] = {}
-    for op in ops:
-        if op is not None and op.function == "getitem":
-            keys.setdefault(op.args[0], []).append(_parts(op.args[1]))
-    axes: dict[Value, int] = {}
-    for stack, (first, *others) in keys.items():
-        differ = (axis for axis, part in enumerate(first) if any(k[axis] != part for k in others))
-        same = {len(key) for key in others} == {len(first)}
-        axes[stack] = next(differ, 0) if same and all(map(_is_fixed, first)) else 0
-    return [
-        _slice_index(op, axes[op.args[0]] if op is not None and op.function == "getitem" else 0)
-        for op in ops
-    ]
-
-
-def _slice_index(op: Op | None, axis: int = 0) -> tuple[_Rows | None, int]:
-    """Return the stack that an op takes one slice of along an axis, and the index."""
-    if op is None or op.function != "getitem":
-        return None, 0
-    stack, key = op.args
-    lead, index, rest = (parts := _parts(key))[:axis], parts[axis], parts[axis + 1 :]
-    if any(type(part) is not int or part < 0 for part in (*lead, index)):
-        return None, 0
-    if not all(map(_is_fixed, rest)):
-        return None, 0
-    return _Rows(stack, tuple(lead), () if rest == (...,) else tuple(rest), op.out.shape), index
-
-
-def _parts(key: Any) -> tuple[Any, ...]:
-    return key if type(key) is tuple and key else (key,)
-
-
-def _is_fixed(part: Any) -> bool:
-    return type(part) is int or part is ...
-
-
-def _slice_of(size: int, first: int, count: int, step: int) -> slice:
-    """Return the slice of so many consecutive indices of `size`, in either direction."""
-    full, last = count == size, first + (count - 1) * step
-    if count == 1 or step > 0:
-        return slice(None) if full else slice(first, last + 1)
-    return slice(None, None, -1) if full else slice(first, last - 1 if last else None, -1)
