@@ -254,3 +254,35 @@ def test_large_moves_raise_the_errors_of_numpy(name: str, wrong: int) -> None:
         with pytest.raises(IndexError, match=text):
             call(x, cr.tensor(index), v)
     made(x, cr.tensor(index * 0), v)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((70, 61), 1), ((61, 70), 0), ((4097,), 0), ((3, 2, 700), 1), ((5, 900, 1), 1)],
+)
+def test_large_running_sums_are_kernels_with_the_bits_of_numpy(
+    shape: tuple[int, ...], axis: int, dtype: Any
+) -> None:
+    x = (1 + 0.01 * RNG.standard_normal(shape)).astype(dtype)
+    made = cr.compile(
+        lambda x: (
+            [cr.cumsum(each, axis) for each in (x, x.flip(axis), 2 * x.flip(axis))],
+            cr.cumprod(x, axis).flip(axis),
+        ),
+        backend="native",
+    )
+    (plain, back, doubled), products = made(cr.tensor(x))
+    assert plain.numpy().tobytes() == np.cumsum(x, axis).tobytes()
+    flipped = np.flip(x, axis)
+    assert back.numpy().tobytes() == np.cumsum(flipped, axis).tobytes()
+    assert doubled.numpy().tobytes() == np.cumsum(2 * flipped, axis).tobytes()
+    assert products.numpy().tobytes() == np.flip(np.cumprod(x, axis), axis).tobytes()
+    assert made.source_native.count("native.running_") == 4
+
+
+def test_short_running_sums_and_those_of_integers_are_left_to_numpy() -> None:
+    made = cr.compile(lambda x: cr.cumsum(x, 1), backend="native")
+    for x in (RNG.standard_normal((8, 500)), RNG.integers(0, 9, (80, 500))):
+        np.testing.assert_array_equal(made(cr.tensor(x)), np.cumsum(x, 1))
+        assert "native.running_" not in (made.source_native or "")

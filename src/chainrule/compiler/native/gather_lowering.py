@@ -1,4 +1,4 @@
-"""Lowering of gathers and scatters of large arrays to calls of kernels, with planned memory."""
+"""Lowering of gathers, scatters and running sums of large arrays to calls of kernels."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from chainrule.compiler.ir.program import Op, Program, Shape, Value
 from chainrule.compiler.native import gather_scatter
 from chainrule.compiler.native.call_wrapper import fresh, to_out
 from chainrule.compiler.native.kernel import MIN_SIZE
+from chainrule.compiler.native.running_sums import running_product, running_sum
 from chainrule.compiler.passes import eliminate_dead_code
 from chainrule.compiler.passes.regions import with_regions
 
@@ -135,6 +136,7 @@ def _plain(array: Array, dtype: Any = None) -> Array:
 _FUNCTIONS: tuple[Callable[..., Array], ...] = (
     *(flat_index, gather, gather_columns, index_add, add_at),
     *(gather_last, index_add_last, add_at_last, gather_along, scatter_along),
+    *(running_sum, running_product),
 )
 FUNCTIONS = {function.__name__: function for function in _FUNCTIONS}
 """Functions of the namespace `native` of compiled programs."""
@@ -146,7 +148,7 @@ _ADDED = 8
 
 
 def lower_indexing(program: Program) -> tuple[Program, int]:
-    """Return a program that calls kernels for large gathers and scatters.
+    """Return a program that calls kernels for large gathers, scatters and running sums.
 
     The second result is the work that they save, in elements computed by operations.
     """
@@ -187,6 +189,8 @@ class _Lowering:
                 found = _gather_along(op)
             case "add_along_axis":
                 found = _scatter_along(op)
+            case "np.cumulative_sum" | "np.cumulative_prod":
+                found = _running(op)
             case _:
                 found = None
         if found is None:
@@ -265,6 +269,15 @@ def _scatter_along(op: Op) -> Found:
     axis = op.kwargs["axis"] % len(x.shape)
     fits = _is_along(op.out, index, axis) and x.shape == index.shape and x.dtype == op.out.dtype
     return ("scatter_along", (x, index, op.out.shape, axis), index.size) if fits else None
+
+
+def _running(op: Op) -> Found:
+    x, axis = op.args[0], op.kwargs.get("axis", 0)
+    is_same = x.dtype == op.out.dtype and _is_real(x) and op.kwargs.keys() <= {"axis"}
+    if not is_same or x.size < MIN_SIZE or len(op.args) > 1:
+        return None
+    name = "running_sum" if op.function == "np.cumulative_sum" else "running_product"
+    return name, (x, axis % len(x.shape)), x.size
 
 
 def _is_along(x: Value, index: Value, axis: int) -> bool:

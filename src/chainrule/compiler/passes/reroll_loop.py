@@ -185,6 +185,7 @@ class LoopBuilder(StackedSlices):
         self.add(Op(op.function, (base, args), op.kwargs, (stack,), op.location))
         return stack
 
+
 def _batched_key(base: Value, key: Any, steps: int) -> tuple[Any, ...] | None:
     parts = key if isinstance(key, tuple) else (key,)
     return (slice(None), *parts) if all(map(is_basic, parts)) else None

@@ -9,13 +9,12 @@ import numpy as np
 
 from chainrule.compiler.native.generic import exp, log, plus, rank, ranked, real, times_plus, u8
 from chainrule.compiler.native.kernel import Kernel
+from chainrule.compiler.native.running_sums import running
 from chainrule.primitives import normalisation
 from chainrule.primitives.shaping import sum_to
 
 Array = Any
 Axes = tuple[int, ...]
-
-BACK = False  # compile-time constant: whether the kernel runs from the end of a row
 
 # --- loops: `n` is the length of a row ------------------------------------------------------------
 
@@ -177,32 +176,6 @@ def _layer_normalize_vjp(
             product[row + j] = (v - mean - standard[row + j] * slope) * factor
 
 
-def _cumsum(start: int, stop: int, x: Array, n: int, out: Array) -> None:
-    """Fill `out` with running sums of rows, from their ends if BACK.
-
-    It interleaves four rows, since each addition waits for the one before in its row.
-    """
-    last, i = u8(n - 1), start
-    while i + 4 <= stop:
-        a, b, c, d = real(0.0), real(0.0), real(0.0), real(0.0)
-        p, q, r, s = u8(i * n), u8((i + 1) * n), u8((i + 2) * n), u8((i + 3) * n)
-        for j in range(u8(n)):
-            k = last - j if BACK else j
-            a += x[p + k]
-            b += x[q + k]
-            c += x[r + k]
-            d += x[s + k]
-            out[p + k], out[q + k], out[r + k], out[s + k] = a, b, c, d
-        i += 4
-    while i < stop:
-        a, p = real(0.0), u8(i * n)
-        for j in range(u8(n)):
-            k = last - j if BACK else j
-            a += x[p + k]
-            out[p + k] = a
-        i += 1
-
-
 # --- calls of the loops ---------------------------------------------------------------------------
 
 _SOFTMAX = Kernel(_softmax, "real n n n real")
@@ -213,8 +186,6 @@ _STANDARDIZE = Kernel(_standardize, "real n d real real")
 _STANDARDIZE_VJP = Kernel(_standardize_vjp, "real real real n real")
 _LAYER_NORMALIZE = Kernel(_layer_normalize, "real real real n d real real real")
 _LAYER_NORMALIZE_VJP = Kernel(_layer_normalize_vjp, "real real real real n real")
-_CUMSUM = Kernel(_cumsum, "real n real", BACK=False)
-_CUMSUM_VJP = Kernel(_cumsum, "real n real", BACK=True)
 
 _LIMITS = {"f": (-(1 << 31), (1 << 31) - 1), "d": (-(1 << 63), (1 << 63) - 1)}
 """Integers below and above all those that `rank` returns."""
@@ -317,17 +288,13 @@ def layer_normalize_vjp(
     return product, of_weight, rows.sum(0).reshape(weight.shape)
 
 
-def _run_cumsum(kernel: Kernel, x: Array, axis: int) -> Array | None:
-    if axis != x.ndim - 1:
-        return None
-    n, out = x.shape[-1], np.empty(x.shape, x.dtype)
-    kernel(x.dtype.char, x.size // n, n, x, n, out)
+def running_sum(x: Array, *, axis: int) -> Array:
+    out = np.empty(x.shape, x.dtype)
+    running(x, axis, out)
     return out
 
 
-def running_sum(x: Array, *, axis: int) -> Array | None:
-    return _run_cumsum(_CUMSUM, x, axis)
-
-
-def running_sum_vjp(g: Array, *, axis: int) -> Array | None:
-    return _run_cumsum(_CUMSUM_VJP, g, axis)
+def running_sum_vjp(g: Array, *, axis: int) -> Array:
+    out = np.empty(g.shape, g.dtype)
+    running(g, axis, out, back=True)
+    return out
