@@ -21,7 +21,7 @@ Out = tuple[Array | None]
 IS_PRODUCT = False  # compile-time constants: whether elements are multiplied, and what begins
 BEGIN = 0.0
 
-# --- loops: from the end of `x` if `x_back` is 1, and to that of `out` if `back` is 1 --------------
+# --- loops: from the end of `x` if `x_back` is 1, and to that of `out` if `back` is 1 -------------
 
 
 def _along_rows(
