@@ -68,3 +68,36 @@ def test_arguments_parameters_and_random_numbers_are_not_known() -> None:
     ):
         with pytest.raises(cr.CompileError, match="a value was asked for"):
             cr.compile(f, backend="numpy")(np.array([1.0, 2.0]))
+
+
+PLACES = cr.tensor([3.0, -1.0, 2.0])
+
+OF_SHAPE = {
+    "np.where": lambda x: x[np.where(PLACES > 0)],
+    "where of elements": lambda x: x[cr.where(PLACES * 2 > 0)[0]],
+    "nonzero": lambda x: x[cr.nonzero(PLACES > 0)[:, 0]],
+    "flatnonzero": lambda x: x[np.flatnonzero(PLACES > 0)],
+    "argwhere": lambda x: x[cr.argwhere(PLACES > 0)[:, 0]],
+    "unique": lambda x: x[np.unique(PLACES.abs().long() - 1)],
+    "in a loop": lambda x: cr.scan(lambda c, i: (c, (x * i)[np.where(PLACES > 0)]), x, x)[1],
+}
+
+
+@pytest.mark.parametrize("name", OF_SHAPE)
+def test_tensors_by_name_decide_shapes(name: str) -> None:
+    function = OF_SHAPE[name]
+    compiled = cr.compile(cr.value_and_grad(lambda x: (function(x) ** 2).sum()), backend="numpy")
+    x = cr.tensor([1.0, 2.0, 3.0])
+    for places in ([3.0, -1.0, 2.0], [1.0, 1.0, 2.0], [3.0, -1.0, 2.0]):
+        PLACES.copy_(cr.tensor(places))
+        wanted = cr.value_and_grad(lambda x: (function(x) ** 2).sum())(x)
+        for _ in range(2):
+            for got, want in zip(compiled(x), wanted, strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+def test_arguments_and_parameters_decide_no_shapes() -> None:
+    weight = cr.tensor([3.0, -1.0, 2.0], requires_grad=True)
+    for f in (lambda x: x[np.where(x > 0)], lambda x: x[cr.nonzero(weight > 0)[:, 0]]):
+        with pytest.raises(cr.CompileError, match="shape of the result depends on values"):
+            cr.compile(f, backend="numpy")(PLACES)

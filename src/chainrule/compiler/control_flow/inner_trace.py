@@ -38,6 +38,7 @@ class InnerTrace(Trace):
         self.constants, self._known = outer.constants, outer._known
         self._inputs = outer._inputs
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
+        self.readable, self.arguments = outer.readable, outer.arguments
         self.search, self.array_uses = outer.search, outer.array_uses
         self.loop_nodes, self.lines.naming = outer.loop_nodes, outer.lines.naming
         self.numbers = outer.numbers

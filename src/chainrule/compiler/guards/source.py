@@ -289,8 +289,9 @@ class Guards:
                     "so by array.flags.writeable = False"
                 )
             self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
-        for array, before in self.trace.masks:
-            self.require(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
+        for source, before in self.trace.masks:
+            name = self.array(source) if isinstance(source, Capture) else self.hold(source)
+            self.require(f"np.array_equal({name}, {self.hold(before)})")
 
     def _read_by_python(self) -> Iterator[tuple[int, Any]]:
         """Yield the arrays from which Python code may read elements, each with its storage."""

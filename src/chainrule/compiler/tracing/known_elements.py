@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.autograd.intercept import SLOTS
 from chainrule.backend import storage_of
 from chainrule.compiler.ir.abstract_eval import DRAW, hashable, resolve
 from chainrule.compiler.ir.constants import constant_key
@@ -18,6 +19,8 @@ from chainrule.compiler.ir.program import Op, Value
 if TYPE_CHECKING:
     from chainrule.compiler.tracing.trace import Trace
 
+_array = SLOTS["_array"]
+
 
 class KnownElements:
     """The elements of the values of one trace, evaluated as far as they are asked for."""
@@ -25,19 +28,22 @@ class KnownElements:
     def __init__(self) -> None:
         self._arrays: dict[Value, Any] = {}
         self._makers: dict[Value, Op] = {}
-        self._knowable: set[Value] = set()  # results that depend on constants alone
+        self._knowable: set[Value] = set()  # results that depend on what is known alone
+        self._of_tensors: set[Value] = set()  # those that depend on captured tensors, too
         self._outside: dict[Value, Any] = {}  # NumPy arrays that are inputs
         self._read = 0  # number of ops that were looked at
 
-    def of(self, trace: Trace, wanted: Value) -> Any:
+    def of(self, trace: Trace, wanted: Value, of_tensors: bool = True) -> Any:
         """Return the array of a value, not to be written to, or None if it isn't known.
 
         Guards check the content of the arrays outside that it depends on.
         """
         self._read_ops(trace)
+        if not of_tensors and (wanted in self._of_tensors or wanted in trace.readable):
+            return None
         if wanted not in self._knowable:
-            array = self._source(trace, wanted)
-            return None if array is None else checked(trace, array)
+            found = self._source(trace, wanted)
+            return None if found is None else checked(trace, found)
         pending = [wanted]
         while pending:
             value = pending[-1]
@@ -66,6 +72,8 @@ class KnownElements:
             inputs = () if op.regions or op.function == DRAW else op.inputs
             if inputs and all([self._is_knowable(trace, v) for v in inputs]):
                 self._knowable.update(op.outs)
+                if any([v in self._of_tensors or v in trace.readable for v in inputs]):
+                    self._of_tensors.update(op.outs)
         self._read = len(trace.ops)
 
     def _is_knowable(self, trace: Trace, value: Value) -> bool:
@@ -74,13 +82,13 @@ class KnownElements:
         return self._source(trace, value) is not None
 
     def _source(self, trace: Trace, value: Value) -> Any:
-        """Return the array of a constant, or of an array outside whose content guards can check."""
+        """Return a constant, or an array or capture whose content guards can check; else None."""
         array = trace.constants.get(value)
         if array is None:
             array = self._outside.get(value)
             if array is not None and id(storage_of(array)) not in trace.external:
                 return None
-        return array
+        return trace.readable.get(value) if array is None else array
 
     def are_same(self, trace: Trace, a: Value, b: Value) -> bool:
         """Return whether equal ops of the same values have made both."""
@@ -132,8 +140,10 @@ def _leaf_form(leaf: Any) -> Any:
     return Value if isinstance(leaf, Value) else constant_key(leaf)
 
 
-def checked(trace: Trace, array: Any) -> Any:
+def checked(trace: Trace, source: Any) -> Any:
     """Return an array whose elements are read; guards check those of one outside."""
-    if id(storage_of(array)) in trace.external:
-        trace.masks.append((array, array.copy()))
+    array = source if isinstance(source, np.ndarray) else _array.__get__(source.tensor)
+    is_outside = array is not source or id(storage_of(array)) in trace.external
+    if is_outside and not any(source is known for known, _ in trace.masks):
+        trace.masks.append((source, array.copy()))
     return array

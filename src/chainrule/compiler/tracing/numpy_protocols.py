@@ -13,6 +13,7 @@ from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import storage_of
+from chainrule.compiler.ir.abstract_eval import DYNAMIC_SHAPE
 from chainrule.compiler.tracing.namespace import SYMBOL_XP, record
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
@@ -105,8 +106,11 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
         return function(*args, **kwargs)
     if name in ("real", "imag"):
         return getattr(self, name)
+    is_read = name in DYNAMIC_SHAPE or (name == "where" and len(args) == 1)
     if function in OF_VALUES:
         return function(*_values(args), **_values(kwargs))
+    if is_read and (known := _known((args, kwargs))) is not None:
+        return function(*known[0], **known[1])
     args, kwargs = _with_keywords(function, args, kwargs)
     if name in ("any", "all") and "where" in kwargs:
         where, x = kwargs.pop("where"), args[0]
@@ -169,6 +173,14 @@ def _as_recorded(x: Symbol) -> Any:
 def _values(tree: Any) -> Any:
     """Return arguments with arrays in the place of symbols whose elements are known, or raise."""
     return pytree.map_leaves(tree, lambda x: np.asarray(x) if isinstance(x, Symbol) else x)
+
+
+def _known(tree: Any) -> Any:
+    """Return arguments with arrays in the place of symbols, or None if one is not known."""
+    symbols = [leaf for _, leaf in pytree.leaves(tree) if isinstance(leaf, Symbol)]
+    if any([symbol.known_elements is None for symbol in symbols]):
+        return None
+    return pytree.map_leaves(tree, lambda x: x.known_elements if isinstance(x, Symbol) else x)
 
 
 def _symbols(tree: Any) -> Any:

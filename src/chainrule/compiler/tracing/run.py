@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from chainrule import pytree
 from chainrule.autograd.location import user_frame
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import DEFAULT_DEVICE, ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
 from chainrule.compiler.tracing.discovery import Search
@@ -92,6 +93,9 @@ def trace_call(
     arguments = (args, kwargs), symbolic
     before = [list(pytree.leaves(part)) for part in arguments]
     search.begin(function, [leaf for _, leaf in pytree.leaves((args, kwargs))])
+
+    tensors = [leaf for _, leaf in pytree.leaves(given) if isinstance(leaf, Tensor)]
+    trace.arguments = frozenset(map(id, tensors))
 
     def run() -> Any:
         substitution.begin()

@@ -377,7 +377,7 @@ class Symbol(ArrayProxy):
         trace = TRACING.get()
         if trace is None:
             raise outlived_error()
-        known = trace.known(self)
+        known = trace.known(self, of_tensors=False)
         if known is not None:
             return known
         where, mend = asked_for_value(frame)
@@ -411,7 +411,17 @@ class Symbol(ArrayProxy):
     @property
     def is_unknown_mask(self) -> bool:
         trace = TRACING.get()
-        return super().is_unknown_mask and trace is not None and trace.known(self) is None
+        return (
+            super().is_unknown_mask
+            and trace is not None
+            and trace.known(self, of_tensors=False) is None
+        )
+
+    @property
+    def known_elements(self) -> Any:
+        """The array on which the shape of a result may depend, if its elements are known."""
+        trace = TRACING.get()
+        return None if trace is None else trace.known(self)
 
     def has_same_elements(self, other: ArrayProxy) -> bool:
         trace = TRACING.get()

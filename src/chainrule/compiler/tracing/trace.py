@@ -137,7 +137,9 @@ class Trace(Interceptor):
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays that are inputs
         self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
-        self.masks: list[tuple[Any, Any]] = []  # arrays that were read, and their content
+        self.arguments: frozenset[int] = frozenset()  # ids of the tensors among the arguments
+        self.readable: dict[Value, Capture] = {}  # captured tensors that are no variables
+        self.masks: list[tuple[Any, Any]] = []  # arrays and captures read, and their content
         self.elements = KnownElements()
         self.memory_uses: set[str] = set()  # see `order_matters`
         self.lines = UserLines()
@@ -290,6 +292,8 @@ class Trace(Interceptor):
         edge = self._edge(tensor)
         _node.__set__(proxy, edge)
         capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, edge)
+        if edge is None and id(tensor) not in self.arguments:
+            self.readable[value] = capture
         if type(edge) is AccumulateGrad and edge.hooks is not None:
             self.search.visit(*_hooks_of(edge))
         return capture
@@ -351,10 +355,13 @@ class Trace(Interceptor):
         self.constants[value] = array
         return value
 
-    def known(self, array: Any) -> Any:
-        """Return the array of a symbol with known elements, else None; guards check the content."""
+    def known(self, array: Any, of_tensors: bool = True) -> Any:
+        """Return the array of a symbol with known elements, else None; guards check the content.
+
+        These may depend on tensors that the function reaches by name, unless `of_tensors` is False.
+        """
         if isinstance(array, Symbol):
-            return self.elements.of(self, array.value)
+            return self.elements.of(self, array.value, of_tensors)
         return checked(self, array)
 
     # --- ops ---
