@@ -31,14 +31,12 @@ def _along_rows(
 
     It interleaves four rows, since each addition waits for the one before in its row.
     """
-    first, step = u8(x_back * (n - 1)), u8(1 - 2 * x_back)
-    out_first, out_step = u8(back * (n - 1)), u8(1 - 2 * back)
-    i = start
+    last, i = u8(n - 1), start
     while i + 4 <= stop:
         a, b, c, d = real(BEGIN), real(BEGIN), real(BEGIN), real(BEGIN)
         p, q, r, s = u8(i * n), u8((i + 1) * n), u8((i + 2) * n), u8((i + 3) * n)
         for j in range(u8(n)):
-            k, m = first + j * step, out_first + j * out_step
+            k, m = last - j if x_back == 1 else j, last - j if back == 1 else j
             a = a * x[p + k] if IS_PRODUCT else a + x[p + k]
             b = b * x[q + k] if IS_PRODUCT else b + x[q + k]
             c = c * x[r + k] if IS_PRODUCT else c + x[r + k]
@@ -48,9 +46,9 @@ def _along_rows(
     while i < stop:
         a, p = real(BEGIN), u8(i * n)
         for j in range(u8(n)):
-            k = p + first + j * step
+            k = p + (last - j if x_back == 1 else j)
             a = a * x[k] if IS_PRODUCT else a + x[k]
-            out[p + out_first + j * out_step] = a
+            out[p + (last - j if back == 1 else j)] = a
         i += 1
 
 
@@ -67,23 +65,24 @@ def _down_columns(
     out: Array,
 ) -> None:
     """Fill rows of matrices with running sums of their columns, one block of columns at a time."""
-    first, step = u8(x_back * (n - 1)), u8(1 - 2 * x_back)
-    out_first, out_step = u8(back * (n - 1)), u8(1 - 2 * back)
+    last = u8(n - 1)
     for i in range(start, stop):
         matrix, begin = u8(i // blocks * n), i % blocks * columns
         count = u8(min(columns, width - begin))
-        source = (matrix + first) * u8(width) + u8(begin)
-        target = (matrix + out_first) * u8(width) + u8(begin)
-        for j in range(count):
-            out[target + j] = x[source + j]
-        for k in range(u8(1), u8(n)):
-            here = (matrix + first + k * step) * u8(width) + u8(begin)
-            before, target = target, target + out_step * u8(width)
-            for j in range(count):
-                if IS_PRODUCT:
-                    out[target + j] = out[before + j] * x[here + j]
-                else:
-                    out[target + j] = out[before + j] + x[here + j]
+        for k in range(u8(n)):
+            row, target_row = last - k if x_back == 1 else k, last - k if back == 1 else k
+            source = (matrix + row) * u8(width) + u8(begin)
+            target = (matrix + target_row) * u8(width) + u8(begin)
+            if k == u8(0):
+                for j in range(count):
+                    out[target + j] = x[source + j]
+            else:
+                before = target + u8(width) if back == 1 else target - u8(width)
+                for j in range(count):
+                    if IS_PRODUCT:
+                        out[target + j] = out[before + j] * x[source + j]
+                    else:
+                        out[target + j] = out[before + j] + x[source + j]
 
 
 # --- calls of the loops ---------------------------------------------------------------------------

@@ -288,13 +288,17 @@ def layer_normalize_vjp(
     return product, of_weight, rows.sum(0).reshape(weight.shape)
 
 
-def running_sum(x: Array, *, axis: int) -> Array:
+def running_sum(x: Array, *, axis: int) -> Array | None:
+    return _running(x, axis, back=False)
+
+
+def running_sum_vjp(g: Array, *, axis: int) -> Array | None:
+    return _running(g, axis, back=True)
+
+
+def _running(x: Array, axis: int, *, back: bool) -> Array | None:
+    if not x.size or not x.ndim:
+        return None
     out = np.empty(x.shape, x.dtype)
-    running(x, axis, out)
-    return out
-
-
-def running_sum_vjp(g: Array, *, axis: int) -> Array:
-    out = np.empty(g.shape, g.dtype)
-    running(g, axis, out, back=True)
+    running(x, axis % x.ndim, out, back=back)
     return out
