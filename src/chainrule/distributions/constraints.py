@@ -84,14 +84,11 @@ class Constraint:
 # --- sets that depend on parameters ---------------------------------------------------------------
 
 
-class _Dependent(Constraint):
+class _OfParameters(Constraint):
     """A set that depends on other parameters, so that the class alone can't check values."""
 
     def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
         self.is_discrete, self.event_dim = is_discrete, event_dim
-
-    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
-        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         raise ArgumentError(
@@ -99,7 +96,14 @@ class _Dependent(Constraint):
         )
 
 
-class _DependentProperty(property, _Dependent):
+class _Dependent(_OfParameters):
+    """One that other settings can be given to."""
+
+    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
+        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
+
+
+class _DependentProperty(property, _OfParameters):
     """A property that returns a constraint; of a class, it is a dependent constraint."""
 
     def __init__(
@@ -110,10 +114,10 @@ class _DependentProperty(property, _Dependent):
         event_dim: int = 0,
     ) -> None:
         property.__init__(self, function)
-        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+        _OfParameters.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
     # As in PyTorch, one with settings is a decorator: it takes a function in their place.
-    def __call__(self, function: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
+    def __call__(self, function: Callable[[Any], Any]) -> _DependentProperty:
         return _DependentProperty(function, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
@@ -126,7 +130,7 @@ def is_dependent(constraint: Constraint) -> bool:
     >>> constraints.is_dependent(Uniform.support), constraints.is_dependent(constraints.real)
     (True, False)
     """
-    return isinstance(constraint, _Dependent)
+    return isinstance(constraint, _OfParameters)
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -110,9 +110,7 @@ class Transform:
         if not self._cache_size:
             return self._call(x)
         known_x, known_y = self._last
-        if x is known_x:
-            return known_y  # type: ignore[no-any-return]
-        y = self._call(x)
+        y: Tensor = known_y if x is known_x else self._call(x)
         self._last = x, y
         return y
 
@@ -121,9 +119,7 @@ class Transform:
         if not self._cache_size:
             return self._inverse(y)
         known_x, known_y = self._last
-        if y is known_y:
-            return known_x  # type: ignore[no-any-return]
-        x = self._inverse(y)
+        x: Tensor = known_x if y is known_y else self._inverse(y)
         self._last = x, y
         return x
 

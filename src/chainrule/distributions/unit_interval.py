@@ -464,22 +464,23 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
 class _Relaxed(TransformedDistribution):
     """What a relaxed distribution has from its base."""
 
+    base_dist: LogitRelaxedBernoulli | ExpRelaxedCategorical
     has_rsample = True
 
     @property
     def temperature(self) -> Any:
         """The temperature."""
-        return self.base_dist.temperature  # type: ignore[attr-defined]
+        return self.base_dist.temperature
 
     @property
     def logits(self) -> Tensor:
         """The logits."""
-        return self.base_dist.logits  # type: ignore[attr-defined, no-any-return]
+        return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self.base_dist.probs  # type: ignore[attr-defined, no-any-return]
+        return self.base_dist.probs
 
 
 class RelaxedBernoulli(_Relaxed):
