@@ -306,6 +306,9 @@ OF_A_FLOAT: dict[str, Callable[[Any], Any]] = {
     "max along an axis": lambda t: (points / t).max(0),
     "dot of matrices": lambda t: (points[:, None] * t).dot(points[None]).std(),
     "mean of truth values": lambda t: (points > t).mean() * t,
+    "mean of truth values from the left": lambda t: (t / 2 <= points / t).mean() * t,
+    "elements of a mask": lambda t: points[t < points].std() * t,
+    "comparison of a number": lambda t: ((t == points).sum() + (t < 2) * points).std() * t,
 }
 
 

@@ -133,13 +133,19 @@ def as_carried_results(results: Any, operands: Iterable[Any]) -> Any:
     kind = None if BESIDE_ARRAYS.get() is None else _class_beside(operands)
     if kind is None:
         return results
-    if results.__class__ is Tensor and results._array.ndim:
-        results.__class__ = kind
-    elif results.__class__ in (tuple, list):
-        for part in results:
-            if part.__class__ is Tensor and part._array.ndim:
-                part.__class__ = kind
-    return results
+    if results.__class__ in (tuple, list):
+        return results.__class__([_in_class(part, kind) for part in results])
+    return _in_class(results, kind)
+
+
+def _in_class(result: Any, kind: type[Tensor]) -> Any:
+    """Return a new tensor with dimensions as one of a class; integers as NumPy's own array."""
+    if result.__class__ is not Tensor or not result._array.ndim:
+        return result
+    if result._array.__class__ is ndarray and result._array.dtype.kind in "biu":
+        return result._array
+    result.__class__ = kind
+    return result
 
 
 def _class_beside(operands: Iterable[Any]) -> type[Tensor] | None:
