@@ -114,16 +114,27 @@ def whole(array: Array) -> Array:
     return getattr(array, "whole", array)
 
 
-def check_known(array: Array, operation: str, mend: str) -> Array:
-    """Return an array on whose elements a result shape depends; raise if they are not available."""
-    if is_known(array):
-        return array
-    elements = getattr(array, "known_elements", None)
-    if elements is None:
+def check_known(array: Array, operation: str, mend: str) -> None:
+    """Raise if a result shape depends on elements that are not available."""
+    if not is_known(array):
         raise CompileError(
             f"{operation}: the shape of the result depends on values, which a compiled function "
             f"doesn't know, nor does vmap: {mend}, or call it outside"
         )
+
+
+def elements_for_shape(array: Array, operation: str, mend: str) -> Array:
+    """Return the elements on which a result shape depends: of a symbol, if a trace can know them.
+
+    Raises
+    ------
+    CompileError
+        As `check_known`.
+    """
+    elements = None if is_known(array) else getattr(array, "known_elements", None)
+    if elements is None:
+        check_known(array, operation, mend)
+        return array
     return elements
 
 

@@ -19,7 +19,15 @@ from chainrule.arguments import (
     whole_number,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import accumulate, check_known, dtype_title, holds_somewhere, is_known, whole
+from chainrule.backend import (
+    accumulate,
+    check_known,
+    dtype_title,
+    elements_for_shape,
+    holds_somewhere,
+    is_known,
+    whole,
+)
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.permute import movedim
@@ -582,7 +590,8 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
         raise (ShapeError if values.ndim != 1 else ArgumentError)(
             "bincount only supports 1-d non-negative integral inputs."
         )
-    check_known(values, "bincount", "add ones to zeros of a known length with scatter_add()")
+    mend = "add ones to zeros of a known length with scatter_add()"
+    values = elements_for_shape(values, "bincount", mend)
     length = max(minlength, int(values.max()) + 1 if values.size else 0)
     if weights is None:
         return constant(np.bincount(values, minlength=length), input)

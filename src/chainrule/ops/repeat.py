@@ -10,7 +10,7 @@ import numpy as np
 
 from chainrule.arguments import Operand, constant, either, on_host, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import check_known, holds_somewhere, is_known
+from chainrule.backend import elements_for_shape, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.join_split import stack
@@ -178,7 +178,9 @@ def repeat_interleave(
             f"repeats must have the same size as input along dim, but got {len(times)} repeats for "
             f"a length of {length}"
         )
-    if not is_known(times):
+    if output_size is None:
+        times = elements_for_shape(times, "repeat_interleave", "give output_size")
+    elif not is_known(times):
         positions = _unknown_indices(times, length, output_size)
         return indexing_primitives.index.apply(input, key=(*(slice(None),) * number, positions))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
@@ -190,12 +192,10 @@ def repeat_interleave(
     return indexing_primitives.index.apply(input, key=key)
 
 
-def _unknown_indices(times: Any, length: int, output_size: int | None) -> Any:
+def _unknown_indices(times: Any, length: int, output_size: int) -> Any:
     """Return the index of the source of each element of the result, for symbolic repetitions."""
-    if output_size is None:
-        check_known(times, "repeat_interleave", "give output_size")
     ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
-    numbers: Any = np.arange(output_size or 0)
+    numbers: Any = np.arange(output_size)
     return np.searchsorted(ends, numbers, side="right")
 
 

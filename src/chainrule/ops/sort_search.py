@@ -11,7 +11,7 @@ from chainrule.arguments import Operand, constant, either, on_host, one_dim, ten
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, is_known, namespace, promote
+from chainrule.backend import elements_for_shape, is_known, namespace, promote
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.indexing import get_item
@@ -75,7 +75,7 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     tensor([1, 2])
     """
     array = tensor_of(input)._array
-    array = check_known(array, "nonzero", _NONZERO_ADVICE)
+    array = elements_for_shape(array, "nonzero", _NONZERO_ADVICE)
     if as_tuple:
         array = array.reshape(1) if array.ndim == 0 else array
         return tuple([make(indices, None) for indices in array.nonzero()])
@@ -140,7 +140,7 @@ def unique(
     """
     input = tensor_of(input)
     array = input._array
-    array = check_known(array, "unique", "sort() it")
+    array = elements_for_shape(array, "unique", "sort() it")
     array = on_host(array)
     dim = either(dim, axis)
     number = None if dim is None else one_dim(dim, array.ndim)
@@ -200,7 +200,7 @@ def unique_consecutive(
     """
     input = tensor_of(input)
     array = input._array
-    array = check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
+    array = elements_for_shape(array, "unique_consecutive", "compare x[1:] with x[:-1]")
     array = on_host(array)
     dim = either(dim, axis)
     number = 0 if dim is None else one_dim(dim, array.ndim)
@@ -405,7 +405,7 @@ def unique_all(input: Operand) -> UniqueAll:
     """
     input = tensor_of(input)
     array: Any = on_host(input._array)
-    array = check_known(array, "unique", "sort() it")
+    array = elements_for_shape(array, "unique", "sort() it")
     _, first, inverse, counts = namespace(array).unique(
         array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )

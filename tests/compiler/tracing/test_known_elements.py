@@ -79,6 +79,9 @@ OF_SHAPE = {
     "flatnonzero": lambda x: x[np.flatnonzero(PLACES > 0)],
     "argwhere": lambda x: x[cr.argwhere(PLACES > 0)[:, 0]],
     "unique": lambda x: x[np.unique(PLACES.abs().long() - 1)],
+    "bincount": lambda x: x.sum() * cr.bincount(PLACES.abs().long()),
+    "one_hot": lambda x: x[:, None] * cr.nn.functional.one_hot(PLACES.abs().long()),
+    "repeat_interleave": lambda x: cr.repeat_interleave(x, PLACES.abs().long()),
     "in a loop": lambda x: cr.scan(lambda c, i: (c, (x * i)[np.where(PLACES > 0)]), x, x)[1],
 }
 
@@ -101,3 +104,37 @@ def test_arguments_and_parameters_decide_no_shapes() -> None:
     for f in (lambda x: x[np.where(x > 0)], lambda x: x[cr.nonzero(weight > 0)[:, 0]]):
         with pytest.raises(cr.CompileError, match="shape of the result depends on values"):
             cr.compile(f, backend="numpy")(PLACES)
+
+
+CHOSEN = cr.tensor([True, False, True])
+
+# Functions that don't read elements of a constant, and so raise as they do for an argument.
+OF_UNREAD = {
+    "mask": (lambda x: x[CHOSEN], r"x\[np.where\(mask\)\]"),
+    "masked_select": (lambda x: cr.masked_select(x, CHOSEN), "depends on values"),
+    "index_put": (lambda x: cr.index_put(x, (CHOSEN,), x[:2]), "index_put: the shape"),
+    "lstsq": (lambda x: x * cr.linalg.lstsq(PLACES[:, None], cr.ones(3, 1))[0], "lstsq: the"),
+    "histc": (lambda x: x * cr.histc(PLACES, 3), "histc: the shape"),
+}
+
+
+@pytest.mark.parametrize("name", OF_UNREAD)
+def test_what_reads_no_elements_of_constants_raises(name: str) -> None:
+    function, message = OF_UNREAD[name]
+    x = cr.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(cr.CompileError, match=message):
+        cr.compile(function, backend="numpy")(x)
+
+
+def test_nan_in_a_constant_does_not_compile_anew() -> None:
+    data = cr.tensor([1.0, np.nan, 3.0])
+    compiled = cr.compile(lambda x: x[np.where(data == data)], backend="numpy")  # no nan
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(cr.tensor([1.0, 2.0, 3.0])), [1.0, 3.0])
+        assert len(compiled.signatures) == 1  # none whose checks fail
+
+
+def test_constants_of_texts_decide_shapes() -> None:
+    names = np.array(["a", "b", "a"])
+    compiled = cr.compile(lambda x: x[np.where(names == "a")], backend="numpy")
+    np.testing.assert_array_equal(compiled(cr.tensor([1.0, 2.0, 3.0])), [1.0, 3.0])

@@ -289,9 +289,10 @@ class Guards:
                     "so by array.flags.writeable = False"
                 )
             self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
-        for source, before in self.trace.masks:
+        for source, before in self.trace.masks.values():
             name = self.array(source) if isinstance(source, Capture) else self.hold(source)
-            self.require(f"np.array_equal({name}, {self.hold(before)})")
+            nan = ", equal_nan=True" if before.dtype.kind in "fc" else ""
+            self.require(f"np.array_equal({name}, {self.hold(before)}{nan})")
 
     def _read_by_python(self) -> Iterator[tuple[int, Any]]:
         """Yield the arrays from which Python code may read elements, each with its storage."""

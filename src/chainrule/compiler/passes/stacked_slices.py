@@ -199,11 +199,12 @@ def _with_rows(op: Op, made: dict[Value, Op], before: list[Op]) -> Op:
     """Return a loop that takes rows of tables, which are appended to the ops before it."""
     begins, tables = op.args
     (body,), count = op.regions, len(begins)
-    columns: defaultdict[tuple[Value, str], list[tuple[Value, Op]]] = defaultdict(list)
+    columns: defaultdict[tuple[Value, Any], list[tuple[Value, Op]]] = defaultdict(list)
     for value, table in zip(body.inputs[count:], tables, strict=True):
         maker = made.get(table) if isinstance(table, Value) else None
         if maker is not None and _is_column(maker):
-            columns[maker.args[0], repr(maker.args[1][0])].append((value, maker))
+            part = maker.args[1][0]
+            columns[maker.args[0], (part.start, part.stop, part.step)].append((value, maker))
     steps = StackedSlices({}, {})
     rows: dict[Value, Value] = {}
     for (stack, _), found in columns.items():

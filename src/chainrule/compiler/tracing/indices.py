@@ -36,12 +36,12 @@ def without_masks(key: Any) -> Any:
             found.append(part)
             continue
         trace = TRACING.get()
-        mask = None if trace is None else trace.known(part)
+        mask = None if trace is None else trace.known(part, of_tensors=False)
         if mask is None:
             raise CompileError(
                 "x[mask] has a shape that depends on values, which a compiled function doesn't "
                 "know: use where(mask, x, 0), or multiply with the mask; for x[mask] = f(x[mask]), "
-                "x = where(mask, f(x), x)"
+                "x = where(mask, f(x), x); for a constant mask, x[np.where(mask)]"
             )
         found += np.nonzero(mask)
     return tuple(found)

@@ -142,8 +142,8 @@ def _leaf_form(leaf: Any) -> Any:
 
 def checked(trace: Trace, source: Any) -> Any:
     """Return an array whose elements are read; guards check those of one outside."""
-    array = source if isinstance(source, np.ndarray) else _array.__get__(source.tensor)
-    is_outside = array is not source or id(storage_of(array)) in trace.external
-    if is_outside and not any(source is known for known, _ in trace.masks):
-        trace.masks.append((source, array.copy()))
+    tensor = getattr(source, "tensor", None)
+    array = source if tensor is None else _array.__get__(tensor)
+    if tensor is not None or id(storage_of(array)) in trace.external:
+        trace.masks.setdefault(id(source), (source, array.copy()))
     return array

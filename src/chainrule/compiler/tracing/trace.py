@@ -139,7 +139,7 @@ class Trace(Interceptor):
         self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
         self.arguments: frozenset[int] = frozenset()  # ids of the tensors among the arguments
         self.readable: dict[Value, Capture] = {}  # captured tensors that are no variables
-        self.masks: list[tuple[Any, Any]] = []  # arrays and captures read, and their content
+        self.masks: dict[int, tuple[Any, Any]] = {}  # arrays and captures read, and their content
         self.elements = KnownElements()
         self.memory_uses: set[str] = set()  # see `order_matters`
         self.lines = UserLines()

@@ -14,6 +14,7 @@ from chainrule.backend import (
     CPU,
     check_known,
     device_of,
+    elements_for_shape,
     first_where,
     is_array,
     is_known,
@@ -375,7 +376,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
             "one_hot: Can not infer total number of classes from empty tensor: give num_classes"
         )
     if num_classes < 0:
-        check_known(numbers, "one_hot", "give num_classes")
+        numbers = elements_for_shape(numbers, "one_hot", "give num_classes")
     low = first_where(numbers < 0, numbers)
     if low is not None:
         raise ArgumentError(f"one_hot: Class values must be non-negative, but got {low}")
