@@ -95,6 +95,9 @@ _LEAF_MEND = (
 
 def check_result(target: Tensor, result: Tensor, operation: str) -> None:
     """Raise if `result` has not the shape of `target`, or cannot be cast to its dtype."""
+    new, old = result._array, target._array
+    if new.__class__ is ndarray and new.dtype is old.dtype and new.shape == old.shape:
+        return
     if result.shape != target.shape:
         raise ShapeError(_shape_text(target.shape, result.shape, operation))
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
@@ -320,6 +323,8 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
             f"result type {dtype_title(value.dtype)} can't be cast to the desired output type "
             f"{dtype_title(target.dtype)} ({operation})"
         )
+    if value._view is not None and _is_part_itself(target, key, value):
+        return
     node = current_node(target)
     array = value._array
     if value._array.dtype != target.dtype:
@@ -339,6 +344,31 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
         if not isinstance(error, Exception):
             _cut_off(target, operation)
         raise
+
+
+def _is_part_itself(target: Tensor, key: Any, value: Tensor) -> bool:
+    """Return whether `value` is ``target[key]``, a view that was just written, as in x[i] += 1.
+
+    Then memory and history of `target` are up to date.
+    """
+    memory, own, parent = target._array, value._array, target._view
+    view: Any = value._view
+    base: Any = view.base
+    if base is None or memory.__class__ is not ndarray or own.__class__ is not ndarray:
+        return False
+    before: Any = None if parent is None else parent.path
+    root: Any = target if parent is None else parent.base
+    if base is not root or view.path[0] is not before or view.refusal is not None:
+        return False
+    if base._node is not view.base_node or (base._node is None) != (value._node is None):
+        return False
+    if own.base is not (memory if memory.base is None else memory.base) or not is_basic_index(key):
+        return False
+    key = key if key.__class__ is tuple else (key,)
+    read = view.path[2].get("key")
+    read = read if read.__class__ is tuple else (read,)
+    kinds = [part.__class__ for part in key]
+    return bool not in kinds and read in (key, (*key, ...))
 
 
 def _record_write_at(target: Tensor, key: Any, value: Tensor, value_node: Edge) -> None:

@@ -72,7 +72,7 @@ def check_operands(name: str, a: Any, b: Any) -> None:
 
     Python would repeat a sequence, where the tensor can be an index, or else speak of that.
     """
-    if INTERNAL[sys._getframe(3).f_code.co_filename]:  # above a recorder and `_of_others`
+    if INTERNAL[sys._getframe(3).f_code.co_filename]:  # above a recorder and `apply_to_others`
         return  # called by a function, which names itself
     for value, other in ((a, b), (b, a)):
         mend = mend_of_operand(value)

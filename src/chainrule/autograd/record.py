@@ -15,7 +15,13 @@ from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.location import user_line
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge, Node, NodeOutput
-from chainrule.autograd.operands import as_tensors, carried_class
+from chainrule.autograd.operands import (
+    as_operands,
+    as_tensors,
+    carried_class,
+    check_operands,
+    plain,
+)
 from chainrule.autograd.primitive_node import (
     HookedNode,
     MultiOutputNode,
@@ -25,7 +31,7 @@ from chainrule.autograd.primitive_node import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import keep_saved, next_seq, version_of
 from chainrule.autograd.views import current_node, view_of
-from chainrule.backend import namespace_among, ndarray, numpy_xp
+from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.interrupts import call_with
 from chainrule.primitives import elementwise
@@ -276,3 +282,50 @@ def types_of_inputs(
         else:
             return None
     return tuple([(array.shape, array.dtype) for array in arrays])
+
+
+def apply_to_others(primitive: Primitive, a: Any, b: Any) -> Any:
+    """Return the result of a binary primitive for operands that have to be converted."""
+    function = primitive.apply
+    carried = carried_class((a, b))
+    if carried is not None and isinstance(a, _UNWATCHED) and isinstance(b, _UNWATCHED):
+        one: Any = a if isinstance(a, Tensor) else b
+        if one._array.__class__ is not ndarray:
+            unwatched = unwatched_by(namespace(one._array))
+            if unwatched is not None:
+                return unwatched(function, a, b)
+        x, y = plain(a), plain(b)
+    else:
+        x, y = as_operands(a, b)
+        if x is NotImplemented:
+            check_operands(primitive.name, a, b)
+            return x
+    result = function(x, y)
+    return result if carried is None else as_carried(result, carried)
+
+
+def transfer_recorder(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a copy to another device, whose result is of another namespace."""
+
+    def function(a: Any, **settings: Any) -> Any:
+        x = a._array
+        try:
+            out = forward_of(primitive, namespace(x))(x, **settings)
+        except Exception as error:
+            fail(error, primitive, (x,))
+        result = make(out, None)
+        modes = _mode()
+        if modes is not None and modes.special:
+            result = record_special(primitive, (a,), (x,), result, settings)
+        elif modes is None or modes.grad:
+            edge = current_node(a)
+            if edge is not None:
+                result._node = record(primitive, (edge,), (x,), out, settings, None)
+        carried = carried_class((a,))
+        return result if carried is None else as_carried(result, carried)
+
+    return function
+
+
+_UNWATCHED = (Tensor, float, int)
+"""Operands whose conversion runs no code of the user."""

@@ -15,17 +15,15 @@ from chainrule.autograd.error_messages import fail
 from chainrule.autograd.intercept import INTERCEPTOR, on_redirection
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, prepare_looking
-from chainrule.autograd.operands import as_operands, carried_class, check_operands, plain
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import (
     apply,
-    as_carried,
-    record,
+    apply_to_others,
     record_special,
     stamp_node,
-    unwatched_by,
+    transfer_recorder,
 )
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
@@ -97,19 +95,40 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of no special form."""
     kernel = _kernel(primitive)
     general = primitive.multiple or primitive.view
+    differentiable, broadcasts = primitive.differentiable, primitive.broadcasts
+    joined = primitive.joint is not None and primitive.jvp is None
+    plans, seen = primitive.known_plans, [None]
 
     def function(*operands: Any, **settings: Any) -> Any:
         arrays = []
+        edges: Any = []
+        like: Any = None  # the first array that requires grad
+        uniform = True  # whether the others have its dtype, and its shape if they broadcast
         for t in operands:
-            if t.__class__ is not _Plain or t._node is not None or t._view is not None:
+            if t.__class__ is not _Plain:
                 return apply(primitive, operands, settings, kernel)
             x = t._array
             if x.__class__ is not ndarray:
                 return apply(primitive, operands, settings, kernel)
             arrays.append(x)
+            edge = t._node if t._view is None else current_node(t)
+            edges.append(edge)
+            if edge is None:
+                continue
+            if like is None:
+                like = x
+            elif x.dtype is not like.dtype or (broadcasts and x.shape != like.shape):
+                uniform = False
         if general:
             return apply(primitive, operands, settings, kernel)
-        try:  # no input requires grad
+        is_recorded = like is not None and differentiable
+        if is_recorded:
+            modes = _mode()
+            if modes is not None:
+                if modes.special:
+                    return apply(primitive, operands, settings, kernel)
+                is_recorded = not modes.idle
+        try:
             out = kernel(*arrays, **settings)
         except Exception as error:
             fail(error, primitive, tuple(arrays))
@@ -118,6 +137,33 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         result = _new(Tensor)
         result._array = out
         result._node = result._grad = result._view = None
+        if not is_recorded or out.dtype.kind not in "fc":
+            return result
+        node = PrimitiveNode()
+        node.edges = edges = tuple(edges)
+        needs = tuple([edge is not None for edge in edges])
+        node.plan = plan = plans.get(needs) or primitive.plan(needs)
+        pick = plan.pick  # calling a slot's value as if it were a method takes longer
+        node.saved = pick(out, *arrays)
+        node.settings = settings
+        if (
+            uniform
+            and out.dtype is like.dtype
+            and (out.shape == like.shape if broadcasts else joined and False not in needs)
+        ):
+            node.input_meta = None
+        else:
+            node.input_meta = tuple([(x.shape, x.dtype) for x in arrays])
+        node.hooks = None
+        node.seq = next_seq()
+        frame: Any = _frame(1)
+        code = frame.f_code
+        while code is not seen[0] and INTERNAL[code.co_filename]:
+            frame = frame.f_back
+            code = frame.f_code
+        node.code = seen[0] = code  # in a loop, the next one is the same
+        node.instruction = frame.f_lasti
+        result._node = node
         return result
 
     return function
@@ -326,7 +372,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                         return found
                 pair = _pair_of(a, b)
             if pair is None:
-                return _of_others(primitive, a, b)
+                return apply_to_others(primitive, a, b)
             a, b, x, y = pair
         try:
             if x.__class__ is ndarray is y.__class__:
@@ -398,59 +444,14 @@ def _pair_of(a: Any, b: Any) -> tuple[Any, Any, Array, Array] | None:
     return None
 
 
-def _of_others(primitive: Primitive, a: Any, b: Any) -> Any:
-    """Return the result of a binary primitive for operands that have to be converted."""
-    function = primitive.apply
-    carried = carried_class((a, b))
-    if carried is not None and isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
-        one: Any = a if isinstance(a, Tensor) else b
-        if one._array.__class__ is not ndarray:
-            unwatched = unwatched_by(namespace(one._array))
-            if unwatched is not None:
-                return unwatched(function, a, b)
-        x, y = plain(a), plain(b)
-    else:
-        x, y = as_operands(a, b)
-        if x is NotImplemented:
-            check_operands(primitive.name, a, b)
-            return x
-    result = function(x, y)
-    return result if carried is None else as_carried(result, carried)
-
-
-def _transfer(primitive: Primitive) -> Callable[..., Any]:
-    """Return the recorder of a copy to another device, whose result is of another namespace."""
-
-    def function(a: Any, **settings: Any) -> Any:
-        x = a._array
-        try:
-            out = forward_of(primitive, namespace(x))(x, **settings)
-        except Exception as error:
-            fail(error, primitive, (x,))
-        result = make(out, None)
-        modes = _mode()
-        if modes is not None and modes.special:
-            result = record_special(primitive, (a,), (x,), result, settings)
-        elif modes is None or modes.grad:
-            edge = current_node(a)
-            if edge is not None:
-                result._node = record(primitive, (edge,), (x,), out, settings, None)
-        carried = carried_class((a,))
-        return result if carried is None else as_carried(result, carried)
-
-    return function
-
-
 _NUMBERS = frozenset([float, int])
-_PLAIN = (Tensor, float, int)
-"""Operands whose conversion runs no code of the user."""
 
 _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
     "unary": _unary,
     "binary": _binary,
     "reduction": _reduction,
     "permutation": _permutation,
-    "transfer": _transfer,
+    "transfer": transfer_recorder,
     "any": _any,
 }
 

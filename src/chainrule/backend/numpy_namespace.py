@@ -521,6 +521,7 @@ numpy_xp = Namespace(
     permute_dims=lambda x, axes: x.transpose(axes),
     # Views in NumPy, copies here: writes through views would go unnoticed.
     flip=_flip,
+    roll=fast_numpy.roll,
     real=lambda x: np.array(x.real),
     imag=lambda x: np.array(x.imag),
     matrix_transpose=lambda x: x.swapaxes(-1, -2),

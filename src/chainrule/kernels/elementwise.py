@@ -107,10 +107,16 @@ _SQUARES_MIN_ELEMENTS = 1 << 14
 
 def logaddexp(xp: Any, x: Array, y: Array) -> Array:
     """Return log(exp(x) + exp(y)) by vectorised functions; NumPy's own is a scalar loop."""
+    if x.size < _LOGADDEXP_MIN_ELEMENTS > y.size:
+        return xp.logaddexp(x, y)
     high, low = xp.maximum(x, y), xp.minimum(x, y)
     same = high == low  # maybe infinities, whose difference is nan
     gap = xp.where(same, 0.0, low) - xp.where(same, 0.0, high)
     return high + xp.log1p(xp.exp(gap))
+
+
+_LOGADDEXP_MIN_ELEMENTS = 128
+"""Number of elements from which seven vectorised calls take less time than the scalar loop."""
 
 
 def exponent(xp: Any, x: Array) -> Array:

@@ -331,3 +331,15 @@ def row_products_of_others(xp: Any, rows: Array) -> Array:
             products[i] *= after
         out[first : first + _SEQUENCES_AT_A_TIME] = products.T
     return out
+
+
+def roll(x: Array, shift: Any, axis: Any) -> Array:
+    """Return `np.roll`, which takes 4 µs to build the keys, of a tuple of one shift and axis."""
+    if axis.__class__ is not tuple or len(axis) != 1 or axis[0] < 0 or not x.size:
+        return np.roll(x, shift, axis)
+    start, before = shift[0] % x.shape[axis[0]], (slice(None),) * axis[0]
+    out = np.empty(x.shape, x.dtype)
+    out[(*before, slice(start, None))] = x[(*before, slice(x.shape[axis[0]] - start))]
+    if start:
+        out[(*before, slice(start))] = x[(*before, slice(-start, None))]
+    return out

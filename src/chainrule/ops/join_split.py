@@ -90,20 +90,23 @@ def cat(
         found: Tensor = written(cat(tensors, dim, axis=axis), out)
         return found
     parts: list[Any] = list(tensors)
-    shape = dtype = None
+    shapes = set()
+    dtype = None
     for part in parts:
         if part.__class__ is not Tensor:
             break
         array = part._array
-        if array.shape != shape or array.dtype is not dtype:
-            if shape is not None:
+        if array.dtype is not dtype:
+            if dtype is not None:
                 break
-            shape, dtype = array.shape, array.dtype
+            dtype = array.dtype
+        shapes.add(array.shape)
     else:
-        if shape and shape != (0,):  # the shapes and dtypes are equal
-            if axis is None and dim is None:
-                return _concat(*parts, axis=0)
-            return _concat(*parts, axis=one_dim(either(dim, axis), len(shape)))
+        if shapes and () not in shapes and (0,) not in shapes:  # one dtype
+            ndim = len(array.shape)
+            number = 0 if axis is None is dim else one_dim(either(dim, axis), ndim)
+            if len(shapes) == 1 or len({(n[:number], n[number + 1 :]) for n in shapes}) == 1:
+                return _concat(*parts, axis=number)
     parts = same_dtype("cat", parts)
     for i, part in enumerate(parts):
         if part.ndim == 0:
@@ -212,9 +215,10 @@ def stack(
             [1., 1.]])
     """
     parts = same_dtype("stack", tensors)
-    number = _joining_dim(either(dim, axis), parts[0].ndim + 1)
+    shape = parts[0]._array.shape
+    number = _joining_dim(either(dim, axis), len(shape) + 1)
     for i, part in enumerate(parts):
-        if part.shape != parts[0].shape:
+        if part._array.shape != shape:
             raise ShapeError(
                 f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
                 f"entry 0 and {list(part.shape)} at entry {i}: cat() joins tensors along a "

@@ -348,7 +348,7 @@ def roll(
     """
     input = tensor_of(input)
     named = either(dims, axis)
-    listed = shifts if isinstance(shifts, Sequence) else (shifts,)
+    listed = shifts if shifts.__class__ is not int and isinstance(shifts, Sequence) else (shifts,)
     steps = tuple([whole_number(shift, "roll", "a shift") for shift in listed])
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")

@@ -172,6 +172,11 @@ class Primitive:
             plan = self._plans[needs] = Plan(self, needs)
         return plan
 
+    @property
+    def known_plans(self) -> dict[tuple[bool, ...], Plan]:
+        """The plans made so far, by the inputs that require grad."""
+        return self._plans
+
     def plans(self) -> list[Plan]:
         """Return the plans made so far, for all choices of inputs that occurred."""
         return list(self._plans.values())
