@@ -96,14 +96,13 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
     kernel = _kernel(primitive)
     general = primitive.multiple or primitive.view
     differentiable, broadcasts = primitive.differentiable, primitive.broadcasts
-    joined = primitive.joint is not None and primitive.jvp is None
     plans, seen = primitive.known_plans, [None]
 
     def function(*operands: Any, **settings: Any) -> Any:
         arrays = []
         edges: Any = []
         like: Any = None  # the first array that requires grad
-        uniform = True  # whether the others have its dtype, and its shape if they broadcast
+        uniform = True  # whether the others have its dtype and shape
         for t in operands:
             if t.__class__ is not _Plain:
                 return apply(primitive, operands, settings, kernel)
@@ -117,7 +116,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
                 continue
             if like is None:
                 like = x
-            elif x.dtype is not like.dtype or (broadcasts and x.shape != like.shape):
+            elif x.dtype is not like.dtype or x.shape != like.shape:
                 uniform = False
         if general:
             return apply(primitive, operands, settings, kernel)
@@ -146,11 +145,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         pick = plan.pick  # calling a slot's value as if it were a method takes longer
         node.saved = pick(out, *arrays)
         node.settings = settings
-        if (
-            uniform
-            and out.dtype is like.dtype
-            and (out.shape == like.shape if broadcasts else joined and False not in needs)
-        ):
+        if broadcasts and uniform and out.dtype is like.dtype and out.shape == like.shape:
             node.input_meta = None
         else:
             node.input_meta = tuple([(x.shape, x.dtype) for x in arrays])

@@ -106,9 +106,14 @@ _SQUARES_MIN_ELEMENTS = 1 << 14
 
 
 def logaddexp(xp: Any, x: Array, y: Array) -> Array:
-    """Return log(exp(x) + exp(y)) by vectorised functions; NumPy's own is a scalar loop."""
+    """Return log(exp(x) + exp(y)); NumPy's own function is a scalar loop."""
     if x.size < _LOGADDEXP_MIN_ELEMENTS > y.size:
         return xp.logaddexp(x, y)
+    return logaddexp_of_many(xp, x, y)
+
+
+def logaddexp_of_many(xp: Any, x: Array, y: Array) -> Array:
+    """Return log(exp(x) + exp(y)) by vectorised functions."""
     high, low = xp.maximum(x, y), xp.minimum(x, y)
     same = high == low  # maybe infinities, whose difference is nan
     gap = xp.where(same, 0.0, low) - xp.where(same, 0.0, high)

@@ -29,17 +29,17 @@ def check_arrays(*arrays, least=(), c_order=False):
 def second_derivative(x):
     """The second derivative of x³ · exp(x), one element at a time."""
     (n,) = check_arrays(('x', x, 'float32', ('n',)))
-    t1 = x ** 3                                           # f4[n]
-    t2 = np.exp(x)                                        # f4[n]
-    t3 = x * x                                            # f4[n]
-    t4 = t3 * 3.0                                         # f4[n]
-    t5 = t2 * 3.0                                         # f4[n]
+    t1 = x * x                                            # f4[n]
+    t2 = t1 * x                                           # f4[n]
+    t3 = np.exp(x)                                        # f4[n]
+    t4 = t1 * 3.0                                         # f4[n]
+    t5 = t3 * 3.0                                         # f4[n]
     t6 = t5 * x                                           # f4[n]
     t7 = t6 + t6                                          # f4[n]
-    t8 = t1 + t4                                          # f4[n]
-    t9 = t8 * t2                                          # f4[n]
+    t8 = t2 + t4                                          # f4[n]
+    t9 = t8 * t3                                          # f4[n]
     t10 = t7 + t9                                         # f4[n]
-    t11 = 3 * t3                                          # f4[n]
-    t12 = t2 * t11                                        # f4[n]
+    t11 = 3 * t1                                          # f4[n]
+    t12 = t3 * t11                                        # f4[n]
     t13 = t10 + t12                                       # f4[n]
     return t13

@@ -270,10 +270,10 @@ RULES: dict[str, Rule] = {
     "np.take_along_axis": _take_along_axis,
     "np.logaddexp2": _logaddexp2,
     "kernels.normal_cdf": _normal_cdf,
+    "kernels.logaddexp": elementwise.logaddexp_of_many,
     **{
         f"kernels.{kernel.__name__}": kernel
         for kernel in (
-            elementwise.logaddexp,
             elementwise.xlogy,
             elementwise.xlog1py,
             elementwise.spherical_bessel_j,
