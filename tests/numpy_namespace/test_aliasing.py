@@ -5,7 +5,6 @@ The same holds in every way to run a program. NumPy says which of the two it is.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -69,19 +68,10 @@ PARTS = ("a.real", "a.imag", "np.real(a)", "np.imag(a)")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_writes_to_parts_of_complex_numbers_reach_them_or_are_refused(way: str) -> None:
+def test_writes_to_parts_of_complex_numbers_reach_them(way: str) -> None:
     for code in PARTS:
-        with contextlib.suppress(cr.errors.InPlaceError):
-            found = WAYS[way](lambda x, code=code: (after_writing(code, x * (1 + 2j), xp),))
-            np.testing.assert_array_equal(found[0], after_writing(code, X * (1 + 2j), np))
-
-
-def test_the_error_of_a_write_to_a_part_says_how_to_write() -> None:
-    def f(x: Any) -> Any:
-        return after_writing("a.imag", x * 1j, xp).real.sum()
-
-    with pytest.raises(cr.errors.InPlaceError, match=r"is a copy here.*z\.imag = value"):
-        cr.compile(cr.grad(f))(X)
+        found = WAYS[way](lambda x, code=code: (after_writing(code, x * (1 + 2j), xp),))
+        np.testing.assert_array_equal(found[0], after_writing(code, X * (1 + 2j), np))
 
 
 def test_parts_whose_numbers_are_gone_may_be_written_to() -> None:

@@ -283,9 +283,8 @@ def _store(array: Array, key: Any, value: Array, operation: str, part: Part | No
             raise InPlaceError(
                 f"{operation}: the memory is read-only. An expanded tensor has several elements in "
                 "one place (unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location), from_numpy shares an array that may be "
-                "locked, and .real and .imag of complex arrays are copies. clone() it first, or "
-                "assign to .real and .imag themselves."
+                "refers to a single memory location), and from_numpy shares an array that may be "
+                "locked. clone() it first."
             ) from None
         check_devices((array, value), operation)
         if key is Ellipsis:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
+import functools
+import inspect
+import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import GenericAlias
 from typing import Any, NoReturn
 
@@ -16,8 +17,8 @@ from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import in_place, view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array, is_known, storage_of
-from chainrule.errors import ArgumentTypeError, InPlaceError
+from chainrule.backend import is_array, is_known
+from chainrule.errors import ArgumentTypeError
 from chainrule.interop import array_function
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import (
@@ -161,21 +162,21 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     @property
     def real(self) -> Any:
-        """The real part; can be assigned to. That of complex numbers is a read-only copy."""
-        return self if self._array.dtype.kind == "f" else _part(as_ndarrays(ops.real(self)), self)
+        """The real part, a view; can be assigned to."""
+        return self if self._array.dtype.kind == "f" else as_ndarrays(ops.real(self))
 
     @real.setter
     def real(self, value: Any) -> None:
-        set_real(self, value)
+        set_real(self, array_of_list(value))
 
     @property
     def imag(self) -> Any:
-        """The imaginary part, a read-only copy; can be assigned to."""
-        return _part(as_ndarrays(ops.imag(self)), self)
+        """The imaginary part, a view; zeros of real numbers. Can be assigned to."""
+        return as_ndarrays(ops.imag(self))
 
     @imag.setter
     def imag(self, value: Any) -> None:
-        set_imag(self, value)
+        set_imag(self, array_of_list(value))
 
     @property
     def T(self) -> Any:
@@ -185,7 +186,6 @@ class ndarray(Tensor, metaclass=_Arrays):
     # --- items ---
 
     def __getitem__(self, key: Any) -> Any:
-        unlock(self)
         is_number = _is_number(key)
         if is_number and self._array.__class__ is np.ndarray and not self.requires_grad:
             try:
@@ -201,7 +201,6 @@ class ndarray(Tensor, metaclass=_Arrays):
         return as_ndarrays(result)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        unlock(self, writes=True)
         set_at(self, key, array_of_list(value))
 
     def __iter__(self) -> Iterator[Any]:
@@ -288,14 +287,17 @@ class ndarray(Tensor, metaclass=_Arrays):
         """Return a copy, which a Tensor's isn't."""
         return np.positive(self)
 
-    def conj(self) -> Any:
+    def conj(self, *out: Any) -> Any:
         """Return the complex conjugate; the array itself if it is real."""
-        return np.conjugate(self) if np.iscomplexobj(self) else self
+        return np.conjugate(self, *out) if out or np.iscomplexobj(self) else self
 
     conjugate = conj
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]
-        """Return another array of the same memory, in the same dtype."""
+        """Return another array of the same memory; as integers, a read-only one of NumPy's own."""
+        is_number = type is None and dtype is not None and np.dtype(dtype).kind in "biuSV"
+        if is_number and not is_tracked(self) and is_known(self._array):
+            return locked(self).view(dtype)
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise ArgumentTypeError(
                 f"view() of an array that records takes its own dtype, {self.dtype}, alone: the "
@@ -350,7 +352,7 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         rebuild, parts = Tensor.__reduce_ex__(self, protocol)
-        return partial(_rebuild, rebuild), parts
+        return functools.partial(_rebuild, rebuild), parts
 
 
 def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
@@ -376,8 +378,12 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     if unwatched is not None:
         return unwatched(call, function, args, kwargs)
     if function in _PARTS and args and isinstance(args[0], ndarray | ArrayProxy):
-        return getattr(args[0], function.__name__)  # read-only, as the part is a copy
+        return getattr(args[0], function.__name__)  # a view
     out = kwargs.get("out")
+    if out is None and len(args) > 1:
+        place = _place_of_out(function)
+        if len(args) > place and args[place] is not None:
+            out, args = args[place], (*args[:place], None, *args[place + 1 :])
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
         return written(function, out, call(function, args, kwargs))
@@ -420,6 +426,20 @@ def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return call_with({MODES: modes.changed(default_dtype=_FLOAT64)}, function, *args, **kwargs)
 
 
+@functools.cache
+def _place_of_out(function: Any) -> int:
+    """Return the position of a function's argument `out`; one that no call has, if there is none.
+
+    NumPy may take it by position: ``np.clip(a, low, high, a)``.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    except (TypeError, ValueError):
+        names = []  # of C code, whose signature isn't known
+    return names.index("out") if "out" in names else sys.maxsize
+
+
 _FLOAT64 = np.dtype(np.float64)
 _WITHOUT_GRADIENT = {np.format_float_positional, np.format_float_scientific, np.ma.isMaskedArray}
 
@@ -452,47 +472,6 @@ def as_ndarray(fresh: Tensor) -> Any:
 
 
 _PARTS = frozenset([np.real, np.imag])
-
-_parts: dict[int, tuple[Any, Any]] = {}
-"""By the identity of the array of a real or imaginary part: itself and its origin, weakly."""
-
-
-def _part(part: Any, origin: Tensor) -> Any:
-    """Return a real or imaginary part, to which writes are refused while its origin is there.
-
-    The part is a copy, so that they would not reach the origin.
-    """
-    array, owner = part._array, origin
-    if array.__class__ is np.ndarray:
-        array.flags.writeable = False
-        owner = storage_of(origin._array)
-    key, forget = id(array), _parts.pop
-    _parts[key] = weakref.ref(array, lambda _: forget(key, None)), weakref.ref(owner)
-    return part
-
-
-def unlock(tensor: Tensor, writes: bool = False) -> None:
-    """Allow writes to a real or imaginary part whose origin is gone: nobody can see the origin.
-
-    Raises
-    ------
-    InPlaceError
-        If the tensor is to be written to, and only here it can be seen that it is such a part.
-    """
-    if not _parts:
-        return
-    array = tensor._array
-    part, origin = _parts.get(id(array), (None, None))
-    if part is None or part() is not array:
-        return
-    if array.__class__ is not np.ndarray:
-        if writes and origin() is not None:
-            raise InPlaceError(
-                "a real or imaginary part of complex numbers is a copy here, so that the numbers "
-                "would not change: assign to the part, z.real = value or z.imag = value"
-            )
-    elif origin() is None:
-        array.flags.writeable = True
 
 
 def _is_number(key: Any) -> bool:

@@ -14,7 +14,6 @@ from chainrule.numpy.array_class import (
     call,
     ndarray,
     takes_no_ufuncs,
-    unlock,
 )
 from chainrule.ops.sparse_products import is_sparse_matrix, sparse_product
 
@@ -83,7 +82,6 @@ def _in_place(ufunc: Any, operator: Callable[[Any, Any], Any]) -> Callable[[Any,
         if not self._array.ndim:  # numbers are NumPy's scalars, which don't change
             result = ufunc(self, other)
             return result if isinstance(result, Tensor) else as_ndarrays(np.asarray(result))
-        unlock(self, writes=True)
         return operator(self, array_of_list(other))
 
     return method
@@ -105,3 +103,12 @@ for _name, _ufunc in _OPERATORS.items():
     setattr(ndarray, f"__r{_name}__", _reflected(_ufunc, getattr(Tensor, f"__r{_name}__")))
     if _name != "matmul":
         setattr(ndarray, f"__i{_name}__", _in_place(_ufunc, getattr(Tensor, f"__i{_name}__")))
+
+
+def _matmul_in_place(self: Any, other: Any) -> Any:
+    """Write the matrix product to the array itself."""
+    self[...] = self @ other
+    return self
+
+
+setattr(ndarray, "__imatmul__", _matmul_in_place)  # noqa: B010 - as the operators above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class vectorize:
     """A function of numbers, called for each element of its broadcast arguments.
 
     The elements are arrays of no dimension, and what the function returns is stacked, recorded.
+    With a signature, the function gets arrays of the dimensions that it names.
     """
 
     def __init__(
@@ -60,35 +62,73 @@ class vectorize:
         cache: bool = False,
         signature: str | None = None,
     ) -> None:
-        if signature is not None:
-            raise ArgumentTypeError(
-                "chainrule.numpy.vectorize takes no signature: map a function of arrays with "
-                "chainrule.vmap, or stack its results with np.stack"
-            )
-        self.pyfunc, self.otypes = pyfunc, otypes
+        self.pyfunc, self.signature = pyfunc, signature
+        self.otypes = None if otypes is None else [np.dtype(kind) for kind in otypes]
         self.excluded = set(excluded or ())
         self._doc = doc
         self.__doc__ = pyfunc.__doc__ if doc is None else doc
+        self.__name__ = getattr(pyfunc, "__name__", "vectorize")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.pyfunc is None:  # it is a decorator, with settings
-            return vectorize(args[0], self.otypes, self._doc, [*self.excluded])
+            settings = (self.otypes, self._doc, [*self.excluded], False, self.signature)
+            return vectorize(args[0], *settings)
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         taken = [k for k, x in given.items() if k not in self.excluded and _has_elements(x)]
         arrays = [call(np.array, (given[k],), {}) for k in taken]
-        shape = np.broadcast_shapes(*[array.shape for array in arrays])
-        arrays = [call(np.broadcast_to, (array, shape), {}) for array in arrays]
+        shape, arrays = self._broadcast(arrays)
         results = []
         for index in np.ndindex(shape):
             given |= {k: array[index] for k, array in zip(taken, arrays, strict=True)}
             positional = [given[i] for i in range(len(args))]
             results.append(self.pyfunc(*positional, **{name: given[name] for name in kwargs}))
         if results and isinstance(results[0], tuple):
-            return tuple([self._stacked(part, shape) for part in zip(*results, strict=True)])
-        return self._stacked(results, shape)
+            columns = enumerate(zip(*results, strict=True))
+            return tuple([self._stacked(part, shape, i) for i, part in columns])
+        return self._stacked(results, shape, 0)
 
-    def _stacked(self, results: Sequence[Any], shape: tuple[int, ...]) -> Any:
-        return call(np.reshape, (call(np.array, (list(results),), {}), shape), {})
+    def _broadcast(self, arrays: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
+        """Return the shape of the calls, and the arguments in it, before their own dimensions."""
+        cores = [()] * len(arrays) if self.signature is None else _dimensions(self.signature)
+        if len(cores) != len(arrays):
+            raise ArgumentTypeError(
+                f"vectorize: the signature {self.signature!r} has {len(cores)} arguments, and "
+                f"{len(arrays)} were given"
+            )
+        sizes: dict[str, int] = {}
+        outer = []
+        for array, core in zip(arrays, cores, strict=True):
+            ndim = len(array.shape) - len(core)
+            own = array.shape[max(ndim, 0) :]
+            outer.append(array.shape[: max(ndim, 0)])
+            if ndim < 0 or any(
+                [sizes.setdefault(d, n) != n for d, n in zip(core, own, strict=True)]
+            ):
+                raise ArgumentError(
+                    f"vectorize: an argument of shape {array.shape} doesn't fit its dimensions "
+                    f"({','.join(core)}) in the signature {self.signature!r}, with sizes {sizes}"
+                )
+        shape = np.broadcast_shapes(*outer)
+        wanted = [shape + tuple([sizes[d] for d in core]) for core in cores]
+        pairs = zip(arrays, wanted, strict=True)
+        return shape, [call(np.broadcast_to, pair, {}) for pair in pairs]
+
+    def _stacked(self, results: Sequence[Any], shape: tuple[int, ...], number: int) -> Any:
+        dtype = None if self.otypes is None else self.otypes[number]
+        stacked = call(np.array, (list(results), dtype), {})
+        return call(np.reshape, (stacked, shape + stacked.shape[1:]), {})
+
+
+def _dimensions(signature: str) -> list[tuple[str, ...]]:
+    """Return the names of the dimensions of each argument in a signature such as (n),(n)->()."""
+    text = signature.replace(" ", "")
+    if not re.fullmatch(rf"{_DIMENSIONS}->{_DIMENSIONS}", text):
+        raise ArgumentError(f"vectorize: not a valid signature: {signature!r}, as (m,n),(n)->(m)")
+    groups = re.findall(r"\(([^)]*)\)", text.partition("->")[0])
+    return [tuple(group.split(",")) if group else () for group in groups]
+
+
+_DIMENSIONS = r"\((?:\w+(?:,\w+)*)?\)(?:,\((?:\w+(?:,\w+)*)?\))*"
 
 
 def _has_elements(x: Any) -> bool:
@@ -119,10 +159,10 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     return array
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: float, beta: Any) -> Any:
     """Return the window of Kaiser, recorded by `beta`."""
     if M < 2:
-        return np.ones(max(M, 0))
+        return np.ones(max(int(M), 0))
     middle = (M - 1) / 2
     width = np.sqrt(1 - ((np.arange(M) - middle) / middle) ** 2)
     return call(np.i0, (width * beta,), {}) / call(np.i0, (beta,), {})

@@ -24,7 +24,7 @@ import numpy as np
 import chainrule.numpy as cnp
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of, is_tracked
-from chainrule.numpy.array_class import as_ndarrays, ndarray
+from chainrule.numpy.array_class import as_ndarrays, ndarray, written
 
 __all__ = ["Generator", "RandomState", "default_rng"]
 
@@ -82,16 +82,24 @@ class _Own:
 def _draw(own: _Own, name: str, args: Any, settings: Any) -> Any:
     """Return a method's draw, recorded where its arguments are."""
     method = getattr(own, name)
+    if name == "shuffle" and args and not isinstance(args[0], ndarray):
+        return method(*args, **settings)  # a list, whose items change their places
     if not is_tracked(args, settings):
-        if name == "shuffle" and args and isinstance(args[0], ndarray):
+        if name == "shuffle" and args:
             return _shuffle(own, *args, **settings)  # a write that is noted
+        out = settings.pop("out", None)
+        if isinstance(out, ndarray):
+            drawn = method(*arrays_of(args), **arrays_of(settings), out=np.empty_like(out._array))
+            return written(method, out, drawn)
+        if out is not None:
+            settings["out"] = out
         return as_ndarrays(method(*arrays_of(args), **arrays_of(settings)))
     if name in _FORMULAS:
         return as_ndarrays(_by_formula(own, name, args, settings))
     first, *others = args or (None,)
     if is_tracked(first) and not is_tracked(others, settings):
         if name in _ORDERS:
-            return _ORDERS[name](own, first, *others, **settings)
+            return _ORDERS[name](own, cnp.asarray(first), *others, **settings)
         if name == "multivariate_normal":
             return first + method(0 * arrays_of(first), *others, **settings)
     if name == "gamma" and not is_tracked(first, settings.get("shape")):

@@ -14,7 +14,7 @@ from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
 from chainrule.ops.wrappers import binary_real, real_operands
-from chainrule.primitives import binary, elementwise, shaping
+from chainrule.primitives import binary, elementwise, indexing, shaping
 
 __all__ = [
     "adjoint",
@@ -66,7 +66,7 @@ conj_physical_ = inplace_form(conj, "conj_physical_")
 
 @operation(method=False, numpy="real val", array_api=True)
 def real(input: Operand) -> Tensor:
-    """Return the real part of each element; a real tensor unchanged.
+    """Return the real part of each element, as a view; a real tensor unchanged.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ def real(input: Operand) -> Tensor:
     tensor([1.])
     """
     input = tensor_of(input)
-    return elementwise.real.apply(input) if input.is_complex() else input
+    return indexing.real_part.apply(input) if input.is_complex() else input
 
 
 @operation(method=False, array_api=True)
 def imag(input: Operand) -> Tensor:
-    """Return the imaginary part of each element; zeros for a real tensor, as in NumPy.
+    """Return the imaginary part of each element, as a view; zeros for a real tensor, as in NumPy.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def imag(input: Operand) -> Tensor:
     input = tensor_of(input)
     if not input.is_complex():  # no error, since code that inspects attributes must not fail
         return make(namespace(input._array).zeros_like(input._array), None)
-    return elementwise.imag.apply(input)
+    return indexing.imag_part.apply(input)
 
 
 # --- signs and angles -----------------------------------------------------------------------------
@@ -312,8 +312,8 @@ def view_as_real(input: Operand) -> Tensor:
 
     Notes
     -----
-    A copy, as for `real` and `imag`: a write to the result leaves `input` unchanged. The gradient
-    of a real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
+    A copy: a write to the result leaves `input` unchanged. The gradient of a real L is
+    ∂L/∂(Re z) + i ∂L/∂(Im z).
 
     Examples
     --------

@@ -137,6 +137,28 @@ windows = linear(  # of the last axis; `key` is the same index as arrays
 )
 
 
+real_part = linear(
+    "real_part",
+    lambda xp, g, x_dtype: xp.astype(g, x_dtype),
+    forward=lambda xp, x: x.real,
+    label="ViewAsRealBackward0",
+    view=True,
+)
+imag_part = linear(
+    "imag_part",
+    lambda xp, g: g * -1j,
+    forward=lambda xp, x: x.imag,
+    label="ViewAsRealBackward0",
+    view=True,
+)
+
+_REPLACE_PART = {
+    real_part: lambda xp, whole, new: xp.complex(new, xp.imag(whole)),
+    imag_part: lambda xp, whole, new: xp.complex(xp.real(whole), new),
+}
+"""Complex numbers with another part, by the view that the part is."""
+
+
 def region(xp: Any, x: Array, path: Path) -> Array:
     """Return the view of `x` that a path of view operations gives."""
     for primitive, settings in path:
@@ -156,7 +178,7 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
     for primitive, settings in before:
         around.append(part)
         part = forward_of(primitive, xp)(part, **settings)
-    value = xp.astype(value, base.dtype)
+    value = xp.astype(value, part.dtype)
     if writes:
         new = xp.assign_at(part, value, path[-1][1]["key"])
     else:
@@ -164,6 +186,8 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
     for (primitive, settings), whole in zip(reversed(before), reversed(around), strict=True):
         if "key" in settings:
             new = xp.assign_at(whole, new, settings["key"])
+        elif primitive in _REPLACE_PART:
+            new = _REPLACE_PART[primitive](xp, whole, new)
         else:
             # All other writable views are bijections: the adjoint is the inverse.
             plan = primitive.plan((True,))
@@ -173,6 +197,8 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
 
 def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any = None) -> Array:
     part = region(xp, g, path)
+    if any([primitive is imag_part for primitive, _ in path]):
+        part = -part  # the real part of g i value
     return part if lasting is None else xp.masked(part, xp.asarray(lasting))
 
 

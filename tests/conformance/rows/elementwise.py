@@ -174,6 +174,8 @@ PARTS = (
     row("conj", UNARY, dtypes=COMPLEX, call=lambda library, x: x.conj()),
     row("real", UNARY, dtypes=COMPLEX, cr=recorded("real")),
     row("imag", UNARY, dtypes=COMPLEX, cr=recorded("imag")),
+    row("real_part", UNARY, dtypes=COMPLEX, call=lambda library, x: x.real),
+    row("imag_part", UNARY, dtypes=COMPLEX, call=lambda library, x: x.imag),
     row(
         "astype",
         (
