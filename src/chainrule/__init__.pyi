@@ -317,6 +317,7 @@ from chainrule.ops.complex import complex as complex
 from chainrule.ops.complex import conj as conj
 from chainrule.ops.complex import conj_physical as conj_physical
 from chainrule.ops.complex import conj_physical_ as conj_physical_
+from chainrule.ops.complex import conjugate as conjugate
 from chainrule.ops.complex import imag as imag
 from chainrule.ops.complex import isreal as isreal
 from chainrule.ops.complex import polar as polar

@@ -55,7 +55,8 @@ def numbers(x):
 
 def as_scalars(x):
     first = np.float64(x[0])
-    return first * x[1:].sum().item() + np.ma.isMaskedArray(x) + of_elements(x).sum()
+    listed = x[1:].tolist()[0] * np.stack([x, x]).tolist()[1][0]
+    return first * x[1:].sum().item() + np.ma.isMaskedArray(x) + of_elements(x).sum() + listed
 
 @vectorize
 def of_elements(x):

@@ -124,6 +124,7 @@ STATISTICS = {
         lambda a: np.cov(a),
         lambda d, e: np.cov(d, e),
         lambda r: np.cov(r, rowvar=False, bias=True),
+        lambda a: np.cov(a[:1], rowvar=False, ddof=0),
         lambda a: np.cov(a, fweights=[1, 2, 1], ddof=0),
         lambda a, q: np.cov(a, aweights=q[:3]),
         lambda a, q: np.cov(a, fweights=[2, 1, 3], aweights=q[:3]),

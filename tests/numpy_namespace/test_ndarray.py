@@ -311,3 +311,7 @@ def test_values_are_put_into_arrays_without_dimensions() -> None:
     assert cr.grad(written)(2.0, lambda y, v: np.place(y, y > 0, [v, 7 * v])) == 5
     assert cr.grad(written)(2.0, lambda y, v: np.putmask(y, y < 0, v)) == 3
     assert cr.grad(written)(2.0, lambda y, v: np.put(y, [0, 0], [v, 7 * v])) == 35
+
+
+def test_differentiated_floats_have_the_methods_of_floats() -> None:
+    assert cr.grad(lambda t: t * t.conjugate())(1.5) == 3.0

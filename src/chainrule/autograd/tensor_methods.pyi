@@ -502,6 +502,8 @@ class TensorMethods:
         """Return the complex conjugate of each element; a real tensor unchanged."""
     def conj_physical(self) -> Tensor:
         """Return the complex conjugate of each element; a real tensor unchanged."""
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate of each element; a real tensor unchanged."""
     def conj_physical_(self) -> Tensor:
         """Do `conj` in place."""
     def isreal(self) -> Tensor:

@@ -34,7 +34,7 @@ def histogram_bin_edges(
     if not numbers.size and range is None:
         return constant(edges)
     low, high = (xp.min(a), xp.max(a)) if range is None else tensors_of([a, *range])[1:]
-    if low.item() == high.item():
+    if array_of(low) == array_of(high):
         low, high = low - 0.5, high + 0.5
     low, high = floating(low), floating(high)
     steps = constant(np.linspace(0, 1, len(edges), dtype=low.dtype)[1:-1])

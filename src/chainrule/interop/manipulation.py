@@ -16,8 +16,9 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
+from chainrule.interop.quantiles import median
 from chainrule.ops.permute import reverse_dims
 from chainrule.ops.views import unfold
 
@@ -239,30 +240,68 @@ def pad(
     mode: Any = "constant",
     *,
     constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
     reflect_type: str = "even",
 ) -> Tensor:
     """Return `array` padded along each axis."""
-    if mode != "constant" and (mode not in _POSITION_MODES or reflect_type != "even"):
+    if mode not in _MODES or reflect_type != "even":
         raise MissingRuleError(
             f"numpy.pad of a Tensor with mode {mode!r} and reflect_type {reflect_type!r} has no "
-            "rule in chainrule: the modes are constant, "
-            f"{', '.join(_POSITION_MODES)}, the last ones with reflect_type 'even'. Join the parts "
-            "with chainrule.cat"
+            f"rule in chainrule: the modes are {', '.join(_MODES)}, with reflect_type 'even'. Join "
+            "the parts with chainrule.cat"
         )
     widths = _widths(pad_width, array.ndim)
     if not any(any(around) for around in widths):
         return ops.clone(array)
-    if mode != "constant":
-        for axis, around in enumerate(widths):
-            if any(around):
-                array = by_positions(array, partial(np.pad, pad_width=around, mode=mode), axis)
-        return array
-    values = _pairs(constant_values, array.ndim)
-    for axis, (around, (before, after)) in enumerate(zip(widths, values, strict=True)):
-        if any(around):
-            parts = [_constant_block(array, axis, around[0], before), array]
-            array = ops.cat([*parts, _constant_block(array, axis, around[1], after)], axis)
+    values = _pairs(constant_values if mode in _CONSTANT else end_values, array.ndim)
+    lengths = np.broadcast_to([[None]] if stat_length is None else stat_length, (array.ndim, 2))
+    for axis, around in enumerate(widths):
+        if not any(around):
+            continue
+        if mode in _POSITION_MODES:
+            array = by_positions(array, partial(np.pad, pad_width=around, mode=mode), axis)
+            continue
+        if not array.shape[axis] and mode not in _CONSTANT:
+            raise ShapeError(
+                f"numpy.pad: can't extend the empty axis {axis} with mode {mode!r}: the modes "
+                f"that can are {', '.join(_CONSTANT)}"
+            )
+        blocks = [
+            _block(array, axis, side, width, mode, values[axis][side], lengths[axis][side])
+            for side, width in enumerate(around)
+        ]
+        array = ops.cat([blocks[0], array, blocks[1]], axis)
     return array
+
+
+def _block(
+    array: Tensor, axis: int, side: int, width: int, mode: str, value: Tensor, length: int | None
+) -> Tensor:
+    """Return what is added at one side (0 or 1) of an axis."""
+    if mode in _STATISTICS:
+        part = _at_end(array, axis, side, length or array.shape[axis])
+        value = _STATISTICS[mode](part, axis=axis, keepdims=True)
+    shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
+    block = ops.broadcast_to(cast(value, array.dtype), shape)
+    if mode != "linear_ramp" or not width:
+        return block
+    steps = np.arange(width)[:: -1 if side else 1] / width
+    weights = steps.reshape(-1, *[1] * (array.ndim - axis - 1)).astype(array.dtype)
+    return block + (_at_end(array, axis, side, 1) - block) * constant(weights)
+
+
+def _at_end(array: Tensor, axis: int, side: int, length: int) -> Tensor:
+    """Return a number of slices at the start of an axis, or at its end."""
+    part = slice(-length, None) if side else slice(length)
+    return array[(slice(None),) * axis + (part,)]
+
+
+_CONSTANT = ("constant", "empty")  # zeros are as good as any other numbers
+_STATISTICS: dict[str, Callable[..., Tensor]] = {
+    **{"maximum": xp.max, "minimum": xp.min, "mean": xp.mean, "median": median},
+}
+_MODES = (*_CONSTANT, *_POSITION_MODES, "linear_ramp", *_STATISTICS)
 
 
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -270,17 +309,14 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         pairs = {one_dim(axis, ndim): width for axis, width in pad_width.items()}
         pad_width = [pairs.get(axis, 0) for axis in range(ndim)]
         pad_width = [width if np.iterable(width) else (width, width) for width in pad_width]
+    if np.asarray(pad_width).dtype.kind not in "iu":
+        raise ArgumentTypeError(f"numpy.pad: pad_width must be of integral type, got {pad_width}")
     return [(int(before), int(after)) for before, after in np.broadcast_to(pad_width, (ndim, 2))]
 
 
 def _pairs(values: Any, ndim: int) -> list[tuple[Tensor, Tensor]]:
     pairs = ops.broadcast_to(tensor_of(values), (ndim, 2))
     return [(pairs[axis, 0], pairs[axis, 1]) for axis in range(ndim)]
-
-
-def _constant_block(like: Tensor, axis: int, length: int, value: Tensor) -> Tensor:
-    shape = (*like.shape[:axis], length, *like.shape[axis + 1 :])
-    return ops.broadcast_to(cast(value, like.dtype), shape)
 
 
 # --- joining and splitting ------------------------------------------------------------------------

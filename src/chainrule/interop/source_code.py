@@ -55,11 +55,11 @@ def recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, A
 
 
 _KINDS = r"(?:float|complex|double)(?:_|16|32|64|128)?|\w*dtype"
-_MAKES_NUMBERS = re.compile(rf"\b(?:{_KINDS})\(|\.item\(\)".encode())
+_MAKES_NUMBERS = re.compile(rf"\b(?:{_KINDS})\(|\.(?:item|tolist)\(\)".encode())
 
 
 class _Numbers(ast.NodeTransformer):
-    """Replaces ``float(x)`` and ``np.float64(x)`` by ``_AS_NUMBER(float, x)``, and ``x.item()``."""
+    """Replaces ``float(x)`` by ``_AS_NUMBER(float, x)``; so ``np.float64(x)`` and ``x.item()``."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Replace a call."""
@@ -68,8 +68,8 @@ class _Numbers(ast.NodeTransformer):
         name = kind.id if isinstance(kind, ast.Name) else getattr(kind, "attr", "")
         if node.keywords:
             return node
-        if name == "item" and isinstance(kind, ast.Attribute) and not args:
-            args, kind = [kind.value], ast.Constant(None)
+        if name in ("item", "tolist") and isinstance(kind, ast.Attribute) and not args:
+            args, kind = [kind.value], ast.Constant(name)
         elif not re.fullmatch(_KINDS, name):
             return node
         named = ast.Name(_AS_NUMBER, ast.Load())
@@ -82,15 +82,21 @@ _AS_NUMBER = "_chainrule_as_number"
 def _as_number(kind: Any, *args: Any) -> Any:
     """Return a number; an array without dimensions for one that is differentiated or unknown.
 
-    `kind` is a class or, for ``x.item()``, None. NumPy's classes convert whole arrays, too.
+    `kind` is a class or the name of a method. NumPy's classes convert whole arrays, too.
     """
     x = args[0] if len(args) == 1 else None
     if isinstance(x, Tensor) and (is_tracked(x) or not is_known(x._array)):
         if isinstance(kind, type) and issubclass(kind, np.inexact):
             return x.astype(kind)
-        if x.numel() == 1 and kind in (None, float, complex):
+        if kind == "tolist":
+            return _as_list(x)
+        if x.numel() == 1 and kind in ("item", float, complex):
             return x.reshape(()).astype(kind) if kind is complex else x.reshape(())
-    return args[0].item() if kind is None else kind(*args)
+    return getattr(args[0], kind)() if isinstance(kind, str) else kind(*args)
+
+
+def _as_list(x: Any) -> Any:
+    return [_as_list(part) for part in x] if x.ndim else x
 
 
 def _is_instance(x: Any, kinds: Any) -> bool:

@@ -174,9 +174,9 @@ def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     """Return the observations of each variable in a row."""
     if m.ndim > 2 or (y is not None and y.ndim > 2):
         raise ArgumentError("cov: m and y can have two dimensions at most")
-    rows = [ops.atleast_2d(floating(cast(part, dtype))) for part in (m, y) if part is not None]
-    oriented = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
-    return xp.concat(oriented, axis=0)
+    parts = [floating(cast(part, dtype)) for part in (m, y) if part is not None]
+    oriented = [part.mT if not rowvar and part.ndim == 2 else part for part in parts]
+    return xp.concat([ops.atleast_2d(part) for part in oriented], axis=0)
 
 
 def cov(

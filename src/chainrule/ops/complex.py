@@ -22,6 +22,7 @@ __all__ = [
     "complex",
     "conj",
     "conj_physical",
+    "conjugate",
     "imag",
     "isreal",
     "polar",
@@ -33,7 +34,9 @@ __all__ = [
 ]
 
 
-@operation(aliases="conj_physical", inplace="conj_physical", ufunc="conjugate", array_api=True)
+@operation(
+    aliases="conj_physical conjugate", inplace="conj_physical", ufunc="conjugate", array_api=True
+)
 def conj(input: Operand) -> Tensor:
     """Return the complex conjugate of each element; a real tensor unchanged.
 
@@ -60,7 +63,7 @@ def conj(input: Operand) -> Tensor:
     return elementwise.conj.apply(input) if input.is_complex() else input
 
 
-conj_physical = conj  # conj is always computed, never a lazy flag
+conj_physical = conjugate = conj  # conj is always computed, never a lazy flag
 conj_physical_ = inplace_form(conj, "conj_physical_")
 
 
