@@ -30,7 +30,7 @@ from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.errors import AutogradError
 from chainrule.interop.math_modules import NUMBERS
 from chainrule.interop.operands import arrays_of, is_tracked
-from chainrule.interop.source_code import recording_builtins, recording_code
+from chainrule.interop.source_code import recording_code, run_code
 
 __path__: list[str] = []
 
@@ -78,8 +78,7 @@ class _Library(SourceFileLoader):
         """Run the module's code."""
         library = self.name.removeprefix(f"{__name__}.").partition(".")[0]
         code: Any = self.get_code(self.name)
-        vars(module)["__builtins__"] = recording_builtins(_finder(library))
-        exec(code, vars(module))
+        run_code(code, module, _finder(library))
 
 
 class _Shared(Loader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -10,6 +11,7 @@ import pytest
 
 import chainrule as cr
 import chainrule.numpy as np
+from chainrule.interop.source_code import run_code
 
 X = numpy.linspace(0.1, 1.5, 5)
 
@@ -73,3 +75,21 @@ def test_a_polynomial_is_also_evaluated_in_a_compiled_function() -> None:
     p = np.polynomial.Polynomial([1.0, 2.0, 3.0])
     assert cr.compile(cr.grad(lambda t: p(t)))(2.0) == 14.0
     assert isinstance(p, np.polynomial.Polynomial)
+
+
+def test_examples_of_vmap_have_polynomials_of_their_own() -> None:
+    at = numpy.array([1.0, 2.0])
+    found = cr.vmap(lambda t: np.polynomial.Polynomial([1.0, t, 3.0])(2.0))(at)
+    assert found.tolist() == [15.0, 17.0]
+
+
+def test_constants_of_a_module_outlive_the_transform_that_was_the_first_to_use_it() -> None:
+    module = ModuleType("late")
+    code = compile("import numpy\nDOMAIN = numpy.array([-1.0, 1.0])", "late.py", "exec")
+
+    def first_use(t: Any) -> Any:
+        run_code(code, module, lambda name, names: np if name == "numpy" else None)
+        return t * module.DOMAIN
+
+    cr.vmap(first_use)(numpy.array([1.0, 2.0]))
+    assert module.DOMAIN.tolist() == [-1.0, 1.0]

@@ -8,16 +8,17 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
 from importlib.util import resolve_name
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.intercept import intercepted_by
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.interop.operands import is_tracked
 
-__all__ = ["recording_builtins", "recording_code"]
+__all__ = ["recording_code", "run_code"]
 
 
 def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
@@ -30,7 +31,17 @@ def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
     return compile(tree, path, "exec", dont_inherit=True)
 
 
-def recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, Any]:
+def run_code(code: CodeType, module: ModuleType, find: Callable[[str, Sequence[str]], Any]) -> None:
+    """Run a module's code, which imports what `find` returns.
+
+    No transform sees it: a constant of a module may be made in a function under vmap that is the
+    first to use the module, and outlives it. See `_recording_builtins` for `find`.
+    """
+    vars(module)["__builtins__"] = _recording_builtins(find)
+    intercepted_by(None, exec, code, vars(module))
+
+
+def _recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, Any]:
     """Return Python's own functions, for modules that import others than they name.
 
     `find` takes the absolute name of a module, and the names that are imported from it. It returns

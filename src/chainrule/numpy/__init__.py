@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as _numpy
 
-from chainrule.interop.source_code import recording_builtins
+from chainrule.interop.source_code import run_code
 from chainrule.numpy import array_operators as _array_operators  # noqa: F401 - it fills the class
 from chainrule.numpy.array_class import as_ndarrays as _as_ndarrays
 from chainrule.numpy.array_class import call as _call
@@ -127,8 +127,7 @@ class _Finder:
         """Run NumPy's code with this namespace; or nothing, where names are looked up later."""
         if module.__name__.startswith(_RUN_AGAIN):
             spec: Any = find_spec(_numpys(module.__name__))
-            vars(module)["__builtins__"] = recording_builtins(_found)
-            exec(spec.loader.get_code(spec.name), vars(module))
+            run_code(spec.loader.get_code(spec.name), module, _found)
 
 
 _RUN_AGAIN = (f"{__name__}.polynomial", f"{__name__}.lib._polynomial_impl")

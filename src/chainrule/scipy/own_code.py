@@ -22,7 +22,7 @@ from chainrule.autograd.conversions import RUNNING, DifferentiatedError
 from chainrule.errors import AutogradError, MissingRuleError
 from chainrule.interop.math_modules import NUMBERS
 from chainrule.interop.operands import are_known
-from chainrule.interop.source_code import recording_builtins, recording_code
+from chainrule.interop.source_code import recording_code, run_code
 from chainrule.numpy.array_class import as_ndarrays, ndarray
 from chainrule.scipy.dispatch import (
     RUN_AGAIN,
@@ -131,10 +131,9 @@ def run_again(name: str) -> ModuleType:
         spec: Any = find_spec(name)
         made = _RUN[name] = ModuleType(name)
         made.__package__, made.__file__ = name.rpartition(".")[0], spec.origin
-        vars(made)["__builtins__"] = recording_builtins(_found)
         code = recording_code(spec.loader, name) or spec.loader.get_code(name)
         try:
-            exec(code, vars(made))
+            run_code(code, made, _found)
         except BaseException:
             del _RUN[name]
             raise

@@ -132,7 +132,8 @@ BATCHED_XP = BatchedArray.namespace = BatchedNamespace()
 _STATIC = frozenset(
     [
         *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "errstate"),
-        *("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"),
+        *("shape", "ndim", "size", "result_type", "can_cast", "common_type", "iscomplexobj"),
+        "isrealobj",
     ]
 )
 """Functions that depend on shapes and dtypes alone."""
