@@ -211,7 +211,7 @@ class _Comparison:
         if name == "asstrided":  # a view, after a write to it: Relu, if that was relu_()
             name = "(relu|tanh|sigmoid|exp)"
         written = any(re.search(rf"\.{name}_\(", line) for line in self.done)
-        return written or name in ("amax", "amin", "prod", "cumprod")
+        return written or name in ("amax", "amin", "prod", "cumprod", "logsumexp")
 
     def _recover(self, line: str) -> None:
         """Continue after an error: clear .grad, since a failed pass may have set any of them."""
