@@ -21,7 +21,7 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError
 from chainrule.interrupts import T, call_then
-from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
+from chainrule.transforms.vmap import batched_primitives, indexing, rules  # noqa: F401 - they fill tables
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner, copy_batch_major
 from chainrule.transforms.vmap.namespace import (
     ENTERED,
@@ -44,6 +44,7 @@ class VmapInterpreter(Interceptor):
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
     own: Any = BatchedArray
+    records = True
 
     def __init__(self, count: int, owner: Owner) -> None:
         self.outer = INTERCEPTOR.get()

@@ -53,6 +53,9 @@ class BatchedNamespace(NamespaceDefaults):
     records = False
     loops: Any = None
     rule_kernels: Any = None
+    apply: Any  # set by `batched_primitives`, as are these
+    plus: Any
+    run_vjp: Any
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix

@@ -1,0 +1,171 @@
+"""Recorders of batched tensors: operations in a function under vmap, without redirected slots.
+
+The slots of tensors are redirected while a function runs under vmap, which costs a microsecond
+for each read. The tensors that most operations get belong to the run already: here their plain
+slots are read. What isn't so simple is left to the general recorder.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.intercept import SLOTS
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.primitive_node import PrimitiveNode
+from chainrule.autograd.record import stamp_node
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import current_node, view_of
+from chainrule.backend import ndarray, numpy_xp
+from chainrule.primitives.primitive import Plan, Primitive, forward_of
+from chainrule.transforms.vmap.batched_array import BatchedArray
+from chainrule.transforms.vmap.namespace import BATCHED_XP, pad_rank
+
+if TYPE_CHECKING:
+    from chainrule.transforms.vmap.interpreter import VmapInterpreter
+
+Array = Any
+
+_new, _mode = object.__new__, MODES.get
+_read_array, _read_node, _read_view = [SLOTS[slot].__get__ for slot in ("_array", "_node", "_view")]
+_set_array, _set_node, _set_grad, _set_view = [
+    SLOTS[slot].__set__ for slot in ("_array", "_node", "_grad", "_view")
+]
+_NUMBERS = frozenset([float, int])
+
+
+def apply_batched(
+    interceptor: VmapInterpreter,
+    primitive: Primitive,
+    operands: Sequence[Any],
+    settings: dict[str, Any] | None,
+) -> Any:
+    """Return a primitive's recorded result; `NotImplemented` for what isn't simple enough."""
+    modes = _mode()
+    if primitive.multiple or (modes is not None and modes.special):
+        return NotImplemented
+    level = interceptor.level
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    like: Any = None  # the data of the first array
+    uniform = True  # whether the others have its shape and dtype
+    for t in operands:
+        if t.__class__ is not Tensor:
+            if t.__class__ not in _NUMBERS or primitive.form != "binary":
+                return NotImplemented
+            arrays.append(t)
+            edges.append(None)
+            continue
+        array = _read_array(t)
+        if array.__class__ is not BatchedArray or array.level is not level:
+            t = interceptor.proxy(t)
+            array = _read_array(t)
+            if array.level is not level:
+                return NotImplemented
+        data = array.data
+        if data.__class__ is not ndarray:
+            return NotImplemented
+        if like is None:
+            like = data
+        elif data.dtype is not like.dtype or data.shape[1:] != like.shape[1:]:
+            if data.dtype is not like.dtype and primitive.form == "binary":
+                return NotImplemented
+            uniform = False
+        arrays.append(array)
+        edges.append(_read_node(t) if _read_view(t) is None else current_node(t))
+    has_number = False
+    for i, x in enumerate(arrays):
+        if x.__class__ is not BatchedArray:
+            if like is None or like.dtype.kind != "f":
+                return NotImplemented
+            arrays[i] = numpy_xp.array(x, like.dtype)
+            has_number = True
+    try:
+        if not (primitive.scales or primitive.form == "binary") or not _is_pointwise(
+            primitive, settings
+        ):
+            out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
+        else:
+            kernel = _kernel_of(primitive)
+            datas = [x.data if x.__class__ is BatchedArray else x for x in arrays]
+            if not uniform:
+                rank = max([data.ndim for data in datas])
+                datas = [pad_rank(data, rank) if data.ndim else data for data in datas]
+            out = BatchedArray(level, kernel(*datas, **settings) if settings else kernel(*datas))
+    except Exception:
+        return NotImplemented  # the general recorder raises it, with the shapes of one example
+    if out.__class__ is not BatchedArray or out.level is not level:
+        return NotImplemented
+    result = _new(Tensor)
+    _set_array(result, out)
+    _set_grad(result, None)
+    _set_view(result, view_of(t, primitive, settings or {}) if primitive.view else None)
+    node = None
+    if primitive.differentiable and (modes is None or modes.grad) and out.data.dtype.kind in "fc":
+        for edge in edges:
+            if edge is not None:
+                node = PrimitiveNode()
+                break
+    if node is not None:
+        node.edges = tuple(edges)
+        node.plan = plan = primitive.plan(tuple([edge is not None for edge in edges]))
+        pick = plan.pick
+        node.saved = pick(out, *arrays)
+        node.settings = settings
+        data, node.input_meta = out.data, None
+        uniform = uniform and primitive.broadcasts
+        uniform = uniform and data.shape[1:] == like.shape[1:] and data.dtype is like.dtype
+        if not (uniform or has_number or len(arrays) == 1):
+            node.input_meta = tuple([(x.shape, x.dtype) for x in arrays])
+        stamp_node(node, 2)
+    _set_node(result, node)
+    return result
+
+
+def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
+    """Return whether NumPy's function of the data of batched arrays does what is wanted."""
+    if not primitive.scales and not (primitive.form == "binary" and primitive.broadcasts):
+        return False
+    return not settings or not any([hasattr(value, "ndim") for value in settings.values()])
+
+
+@functools.cache
+def _kernel_of(primitive: Primitive) -> Any:
+    return forward_of(primitive, numpy_xp)
+
+
+def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
+    """Return the cotangents of the inputs, by NumPy's functions of the data where they do."""
+    if g.__class__ is BatchedArray and _is_pointwise(plan.primitive, settings):
+        level, data = g.level, g.data
+        rank, datas = data.ndim, []
+        for value in saved:
+            if value.__class__ is BatchedArray and value.level is level:
+                value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
+                if value.__class__ is not ndarray:
+                    break
+            elif value.__class__ is not ndarray or value.ndim:
+                break
+            datas.append(value)
+        else:
+            if data.__class__ is ndarray:
+                grads = plan.vjp(numpy_xp, data, datas, settings)
+                return [None if x is None else BatchedArray(level, x) for x in grads]
+    return plan.vjp(BATCHED_XP, g, saved, settings)
+
+
+def _sum_of_batched(x: Array, y: Array) -> Array:
+    """Return the sum of two cotangents."""
+    if x.__class__ is BatchedArray is y.__class__ and x.level is y.level:
+        a, b = x.data, y.data
+        if a.__class__ is ndarray is b.__class__ and a.ndim == b.ndim:
+            return BatchedArray(x.level, a + b)
+    return x + y
+
+
+BATCHED_XP.apply, BATCHED_XP.plus, BATCHED_XP.run_vjp = (
+    apply_batched,
+    _sum_of_batched,
+    _vjp_of_batched,
+)
