@@ -680,3 +680,39 @@ def test_chunks_of_examples_are_joined(size: int) -> None:
 def test_a_chunk_has_at_least_one_example() -> None:
     with pytest.raises(ValueError, match="chunk_size is a positive int or None, got 0"):
         cr.vmap(cr.sum, chunk_size=0)
+
+
+BINARY = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: y - x,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "pow": lambda x, y: x**y,
+    "maximum": cr.maximum,
+    "hypot": cr.hypot,
+    "xlogy": cr.xlogy,
+    "complex": lambda x, y: cr.complex(x, y).abs(),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_operands_that_examples_share_have_the_gradients_of_a_loop(name: str) -> None:
+    function = BINARY[name]
+    batch = cr.tensor(np.random.default_rng(0).uniform(0.5, 2.0, (4, 2, 3)))
+    shared = np.random.default_rng(1).uniform(0.5, 2.0, (2, 3))
+    for c in (cr.tensor(shared), cr.tensor(shared[0]), cr.tensor(1.3, dtype=cr.float64)):
+
+        def one(x: cr.Tensor, c: cr.Tensor = c) -> cr.Tensor:
+            each, alike = function(x, c), function(x.mean(1, keepdim=True), c)
+            return (each * function(c, c)).sum() + (alike**2).sum()
+
+        def inner(x: cr.Tensor, c: cr.Tensor) -> cr.Tensor:
+            return (cr.grad(one)(x, c) ** 2).sum() + cr.grad(one, 1)(x, c).sum()
+
+        for mapped in (one, inner):
+            loop = lambda c: sum([mapped(x, c) for x in batch])  # noqa: B023, E731
+            found = cr.value_and_grad(lambda c: cr.vmap(mapped, (0, None))(batch, c).sum())(c)  # noqa: B023
+            by_name = cr.value_and_grad(lambda c: cr.vmap(lambda x: mapped(x, c))(batch).sum())(c)  # noqa: B023
+            for got, again, want in zip(found, by_name, cr.value_and_grad(loop)(c), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12)
+                np.testing.assert_allclose(again, want, rtol=1e-12)

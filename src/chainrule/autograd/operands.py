@@ -188,7 +188,7 @@ def _operand(value: Any, other: Any) -> Any:
         return make(value, None)
     if is_array(value) and value.dtype.kind in "biufc":
         return make(plain_array(value), None)
-    return NotImplemented
+    return value.elements() if getattr(value, "is_selection", False) else NotImplemented
 
 
 def plain_array(array: Array) -> Array:
@@ -244,7 +244,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
             continue
         tensor = _operand(value, like)
         if tensor is NotImplemented:
-            mend = mend_of_operand(value) or getattr(value, "mend_as_operand", "")
+            mend = mend_of_operand(value)
             raise ArgumentTypeError(
                 f"{entered()}expected a Tensor, an array or a number, got {_type_name(value)}"
                 + (mend and f": {mend}")

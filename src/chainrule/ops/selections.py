@@ -1,20 +1,21 @@
 """Selections by masks that aren't known: ``x[mask]`` in compiled functions and under vmap.
 
 How many elements there are depends on values, so there is no array of them. What users do with one
-needs none: elementwise functions, then ``x[mask] = ...`` of the same mask, or a sum.
+needs none: elementwise functions, then ``x[mask] = ...`` of the same mask, or a sum. All else takes
+the array, which there is where a trace may read the mask after all: one of constants by name.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from chainrule import pytree
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import AutogradError
 from chainrule.primitives import indexing
 
 Array = Any
@@ -27,21 +28,17 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
     them is finite wherever it is for those that are, and has a finite derivative.
     """
 
-    mend_as_operand = (
-        "x[mask], of a mask whose values aren't known here, has no number of elements: NumPy's "
-        "elementwise functions and sum() take it, and so does x[mask] = ...; else write "
-        "where(mask, f(x), x)"
-    )
+    is_selection = True  # operations on tensors take its elements
 
-    def __init__(self, source: Tensor, mask: ArrayProxy, whole: Any) -> None:
-        self._source, self._mask, self._whole = source, mask, whole
+    def __init__(self, mask: ArrayProxy, whole: Any) -> None:
+        self._mask, self._whole = mask, whole
 
     @classmethod
     def of(cls, x: Tensor, mask: ArrayProxy) -> Any:
         """Return ``x[mask]``, which stands for a tensor."""
-        found = cls(x, mask.copy(), None)
+        found = cls(mask.copy(), None)
         if mask.shape != x.shape[: mask.ndim]:
-            found.refuse()
+            return indexing.index.apply(x, key=mask)  # which raises
         selected = make(found._mask, None)
         flat = np.reshape(x, (-1, *x.shape[mask.ndim :]))
         first = np.take(flat, np.argmax(np.ravel(selected)), axis=0)
@@ -56,17 +53,23 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             np.reshape(mask, mask.shape + (1,) * (whole.ndim - mask.ndim)), whole, others
         )
 
-    def refuse(self) -> NoReturn:
-        """Raise the error of ``x[mask]``."""
-        indexing.index.apply(self._source, key=self._mask)
-        raise AutogradError("x[mask]: the mask isn't known")
+    def elements(self) -> Any:
+        """Return the elements as a tensor.
+
+        Raises
+        ------
+        CompileError, AutogradError
+            If a trace doesn't know how many there are, or the number differs between examples.
+        """
+        return indexing.index.apply(self._whole, key=self._mask)
 
     def write_to(self, x: Tensor, mask: Any) -> None:
         """Write ``x[mask] = self``."""
         same = isinstance(mask, ArrayProxy) and self._mask.has_same_elements(mask)
-        if not same or self._whole.shape != x.shape:
-            self.refuse()
-        x[...] = self._or(self._whole, x)
+        if same and self._whole.shape == x.shape:
+            x[...] = self._or(self._whole, x)
+        else:
+            x[make(mask, None) if isinstance(mask, ArrayProxy) else mask] = self.elements()
 
     # --- functions of it ---
 
@@ -79,12 +82,14 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
             or any(x is not self for x in out)
             or not all(map(self._fits, inputs))
         ):
-            self.refuse()
+            if out:
+                settings["out"] = out
+            return getattr(ufunc, method)(*map(elements_of, inputs), **settings)
         whole = ufunc(*[x._whole if isinstance(x, Selection) else x for x in inputs])
         if out:
             self._whole = whole
             return self
-        return Selection(self._source, self._mask, whole)
+        return Selection(self._mask, whole)
 
     def _fits(self, x: Any) -> bool:
         if isinstance(x, Selection):
@@ -95,21 +100,50 @@ class Selection(np.lib.mixins.NDArrayOperatorsMixin):
         if name.startswith("_"):
             raise AttributeError(name)
         ufunc = getattr(np, name, None)
-        return partial(ufunc, self) if isinstance(ufunc, np.ufunc) else self.refuse()
+        if isinstance(ufunc, np.ufunc):
+            return partial(ufunc, self)
+        return getattr(self.elements(), name)
 
-    def sum(self, axis: None = None, dtype: None = None, out: None = None) -> Any:
+    def sum(self, *args: Any, **settings: Any) -> Any:
         """Return the sum of all elements."""
-        if (axis, dtype, out) != (None, None, None):
-            self.refuse()
+        if _is_given(args, settings):
+            return self.elements().sum(*args, **settings)
         return np.sum(self._or(self._whole, np.zeros((), self._whole._array.dtype)))
 
-    def mean(self, axis: None = None, dtype: None = None, out: None = None) -> Any:
+    def mean(self, *args: Any, **settings: Any) -> Any:
         """Return the mean of all elements."""
+        if _is_given(args, settings):
+            return self.elements().mean(*args, **settings)
         rest = math.prod(self._whole.shape[self._mask.ndim :])
-        return self.sum(axis, dtype, out) / (np.sum(make(self._mask, None)) * rest)
+        return self.sum() / (np.sum(make(self._mask, None)) * rest)
 
-    def _read(self, *_: Any) -> NoReturn:
-        self.refuse()
+    def __array_function__(self, function: Any, types: Any, args: Any, settings: Any) -> Any:
+        if function in (np.sum, np.mean) and args[0] is self:
+            return getattr(self, function.__name__)(*args[1:], **settings)
+        args, settings = pytree.map_leaves((args, settings), elements_of)
+        return function(*args, **settings)
 
-    __array__ = __bool__ = __int__ = __float__ = __index__ = __complex__ = _read
-    __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = _read
+
+def _is_given(args: tuple[Any, ...], settings: dict[str, Any]) -> bool:
+    return any([value is not None for value in (*args, *settings.values())])
+
+
+def elements_of(x: Any) -> Any:
+    """Return the elements of a selection; anything else as it is."""
+    return x.elements() if isinstance(x, Selection) else x
+
+
+def _of_elements(name: str) -> Any:
+    """Return a special method that calls the one of the elements."""
+
+    def method(self: Selection, *args: Any) -> Any:
+        return getattr(self.elements(), name)(*args)
+
+    return method
+
+
+for _name in (
+    *("array", "bool", "int", "float", "index", "complex", "len", "iter", "getitem", "setitem"),
+    "contains",
+):
+    setattr(Selection, f"__{_name}__", _of_elements(f"__{_name}__"))

@@ -82,6 +82,11 @@ OF_SHAPE = {
     "bincount": lambda x: x.sum() * cr.bincount(PLACES.abs().long()),
     "one_hot": lambda x: x[:, None] * cr.nn.functional.one_hot(PLACES.abs().long()),
     "repeat_interleave": lambda x: cr.repeat_interleave(x, PLACES.abs().long()),
+    "mask": lambda x: x[PLACES > 0],
+    "product of what a mask selects": lambda x: x[PLACES > 0].prod() * np.sort(x[PLACES > 0]),
+    "sum with others": lambda x: x[PLACES > 0] + cr.log(x[PLACES > 0]).cumsum(0),
+    "masked_select": lambda x: cr.masked_select(x, PLACES > 0),
+    "under vmap": lambda x: cr.vmap(lambda y: (y * x)[np.nonzero(PLACES > 0)])(x),
     "in a loop": lambda x: cr.scan(lambda c, i: (c, (x * i)[np.where(PLACES > 0)]), x, x)[1],
 }
 
@@ -110,8 +115,6 @@ CHOSEN = cr.tensor([True, False, True])
 
 # Functions that don't read elements of a constant, and so raise as they do for an argument.
 OF_UNREAD = {
-    "mask": (lambda x: x[CHOSEN], r"x\[np.where\(mask\)\]"),
-    "masked_select": (lambda x: cr.masked_select(x, CHOSEN), "depends on values"),
     "index_put": (lambda x: cr.index_put(x, (CHOSEN,), x[:2]), "index_put: the shape"),
     "lstsq": (lambda x: x * cr.linalg.lstsq(PLACES[:, None], cr.ones(3, 1))[0], "lstsq: the"),
     "histc": (lambda x: x * cr.histc(PLACES, 3), "histc: the shape"),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.repeated_calls import active_trace, kind_of
@@ -19,9 +20,11 @@ _new: Any = object.__new__
 
 
 def plain_key(key: Any) -> Any:
-    """Return an index with arrays in place of lists."""
+    """Return an index with arrays in place of lists and tensors."""
     if isinstance(key, tuple):
         return tuple(map(plain_key, key))
+    if isinstance(key, Tensor):
+        return key._array
     return np.asarray(key) if isinstance(key, list) else key
 
 
@@ -36,7 +39,7 @@ def without_masks(key: Any) -> Any:
             found.append(part)
             continue
         trace = TRACING.get()
-        mask = None if trace is None else trace.known(part, of_tensors=False)
+        mask = None if trace is None else trace.known(part)
         if mask is None:
             raise CompileError(
                 "x[mask] has a shape that depends on values, which a compiled function doesn't "

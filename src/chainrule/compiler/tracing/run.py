@@ -115,7 +115,7 @@ def trace_call(
             "a compiled function changes a list, dict or dataclass among its arguments that has "
             "NumPy arrays in it: return what is new, or pass tensors"
         )
-    trace.finish(result)
+    result = trace.finish(result)
     name_inputs(trace, function, args, kwargs, search.found)
     written = any(trace.external[key].tobytes() != before for key, before in contents.items())
     captures = ordered_captures(trace, args, kwargs)

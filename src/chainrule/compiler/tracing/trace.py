@@ -43,7 +43,7 @@ from chainrule.compiler.tracing.symbol import (
 from chainrule.compiler.tracing.varying_numbers import NumberLog, known
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
-from chainrule.ops.selections import Selection
+from chainrule.ops.selections import Selection, elements_of
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
@@ -298,8 +298,10 @@ class Trace(Interceptor):
             self.search.visit(*_hooks_of(edge))
         return capture
 
-    def finish(self, result: Any) -> None:
-        """Bring values and nodes that outlive the function up to date, while ops can be recorded.
+    def finish(self, result: Any) -> Any:
+        """Return the result of the function.
+
+        Bring values and nodes that outlive the function up to date, while ops can be recorded.
 
         Returned tensors stop being views, so that they don't keep their bases alive. The call's own
         node leads on to the graphs outside.
@@ -307,17 +309,19 @@ class Trace(Interceptor):
         for node in self.outside_nodes:
             node.edges = ()
         leaves = [leaf for _, leaf in pytree.leaves(result)]
+        if any([isinstance(leaf, Selection) for leaf in leaves]):
+            result = tracing(self, pytree.map_leaves, result, elements_of)
+            leaves = [leaf for _, leaf in pytree.leaves(result)]
         tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         tensors += [_grad.__get__(self.proxy(tensor)) for tensor in tensors]
         for capture in list(self.captures.values()):
             before, after = capture.grads
             tensors.append(None if after is before else after)
         tracing(self, self._finish, leaves, tensors)
+        return result
 
     def _finish(self, leaves: list[Any], tensors: list[Tensor | None]) -> None:
         for leaf in leaves:
-            if isinstance(leaf, Selection):
-                leaf.refuse()
             _ = leaf.value if isinstance(leaf, Symbol) else None
         given = {capture.value for capture in self.captures.values()}
         if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):

@@ -167,6 +167,12 @@ class BatchedArray(ArrayProxy):
             return self.data.is_unknown_mask  # within a trace, which may know it
         return super().is_unknown_mask and not self.known
 
+    @property
+    def known_elements(self) -> Any:
+        """The array that all examples share, if a trace knows its elements."""
+        found = getattr(self.data, "known_elements", None) if self.data.shape[0] == 1 else None
+        return None if found is None else found[0]
+
     def has_same_elements(self, other: ArrayProxy) -> bool:
         if not isinstance(other, BatchedArray) or self.level is not other.level:
             return False

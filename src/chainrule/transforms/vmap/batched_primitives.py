@@ -136,16 +136,25 @@ def _kernel_of(primitive: Primitive) -> Any:
 
 
 def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
-    """Return the cotangents of the inputs, by NumPy's functions of the data where they do."""
-    if g.__class__ is BatchedArray and _is_pointwise(plan.primitive, settings):
+    """Return the cotangents of the inputs, by NumPy's functions of the data where they do.
+
+    Rules of broadcast inputs may sum the cotangent to their shapes. In the data that isn't right
+    for an input that all examples share: so the shapes must be equal, except for partials.
+    """
+    primitive = plan.primitive
+    if g.__class__ is BatchedArray and _is_pointwise(primitive, settings):
         level, data = g.level, g.data
         rank, datas = data.ndim, []
-        for value in saved:
+        partials = primitive.scales and primitive.substitute is None  # each a product with g
+        for value, origin in zip(saved, plan.origins, strict=True):
             if value.__class__ is BatchedArray and value.level is level:
                 value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
-                if value.__class__ is not ndarray:
-                    break
-            elif value.__class__ is not ndarray or value.ndim:
+            elif value.__class__ is ndarray and value.ndim:
+                break
+            may_broadcast = partials or (
+                origin is not None and origin >= 0 and not plan.needs[origin]
+            )
+            if value.__class__ is not ndarray or not (may_broadcast or value.shape == data.shape):
                 break
             datas.append(value)
         else:

@@ -153,7 +153,7 @@ ENTERED = _Entered()
 """The namespace that makes arrays for the run of vmap whose graph a backward pass last entered."""
 
 
-def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
+def apply_rule(found: Rule, name: Any, *args: Any, **settings: Any) -> Any:
     """Apply the rule of a function at the deepest level among its arguments."""
     level = deepest_level(*args, *settings.values()) if settings else deepest_level(*args)
     if level is None:
@@ -463,7 +463,9 @@ def _array_function(self: BatchedArray, function: Any, types: Any, args: Any, se
         return None
     if function in WRITERS:
         return _write_in_turn(function, *args, **settings)
-    return apply_rule(RULES.get(name, loop_over_batch), name, *args, **settings)
+    if name in RULES:
+        return apply_rule(RULES[name], name, *args, **settings)
+    return apply_rule(loop_over_batch, function, *args, title=name, **settings)
 
 
 def _values(leaf: Any) -> Any:

@@ -409,7 +409,7 @@ def _check_dims(dims: Any) -> Any:
 
 def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
     if isinstance(leaf, Selection):
-        leaf.refuse()
+        leaf = leaf.elements()
     if isinstance(leaf, np.ndarray):
         leaf = plain_array(leaf)
     try:
