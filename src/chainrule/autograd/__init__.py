@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from chainrule import primitives as primitives  # registers every primitive
-from chainrule.autograd import record_fast as record_fast  # sets `Primitive.apply`
+from chainrule.autograd import recorders as recorders  # sets `Primitive.apply`
 from chainrule.autograd.backward import autograd_backward as backward
 from chainrule.autograd.backward import autograd_grad as grad
 from chainrule.autograd.function import Function

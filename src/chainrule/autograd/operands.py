@@ -163,6 +163,48 @@ NumPy's, that gives what behaves as one.
 """
 
 
+def carried_operands(operands: Sequence[Any], kind: type[Tensor]) -> list[Tensor] | None:
+    """Return operands as tensors of a carried class that have arrays of NumPy's.
+
+    None if none of them is of the class, or if it takes more to convert one.
+    """
+    for value in operands:
+        if value.__class__ is kind:
+            break
+    else:
+        return None
+    found = []
+    for value in operands:
+        tensor = _carried_operand(value, kind)
+        if tensor is None:
+            return None
+        found.append(tensor)
+    return found
+
+
+def carried_pair(a: Any, b: Any, kind: type[Tensor]) -> tuple[Any, Any] | None:
+    """Return two operands, one of them of a carried class, as `carried_operands` does.
+
+    One may be a number beside real ones, and stays one.
+    """
+    x = a if a.__class__ in _NUMBERS and b.dtype.kind == "f" else _carried_operand(a, kind)
+    y = b if b.__class__ in _NUMBERS and a.dtype.kind == "f" else _carried_operand(b, kind)
+    return None if x is None or y is None else (x, y)
+
+
+def _carried_operand(value: Any, kind: type[Tensor]) -> Tensor | None:
+    of = value.__class__
+    if of is not kind:
+        if of is ndarray and value.dtype.kind in "fc":
+            value = make(value, None)
+        elif of is Tensor:
+            value = make(value._array, value._node if value._view is None else current_node(value))
+        else:
+            return None
+        value.__class__ = kind
+    return value if value._array.__class__ is ndarray else None
+
+
 def plain(value: Any) -> Any:
     """Return a tensor of a subclass as a tensor, with the same array and history."""
     if value.__class__ is Tensor or not isinstance(value, Tensor):
@@ -234,14 +276,16 @@ def _scalar_dtype(value: Any) -> Any:
 
 def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
     """Return the operands of a function as tensors; numbers take the dtype of the others."""
-    like = next((t for t in operands if isinstance(t, Tensor)), None)
-    if like is None:
-        like = next((x for x in operands if _array_beside(x) is not None), None)
-    tensors = []
+    tensors: list[Tensor] = []
+    like: Any = tensors  # not looked for yet
     for value in operands:
         if value.__class__ is Tensor or (isinstance(value, Tensor) and value.is_carried):
             tensors.append(value)
             continue
+        if like is tensors:
+            like = next((t for t in operands if isinstance(t, Tensor)), None)
+            if like is None:
+                like = next((x for x in operands if _array_beside(x) is not None), None)
         tensor = _operand(value, like)
         if tensor is NotImplemented:
             mend = mend_of_operand(value)

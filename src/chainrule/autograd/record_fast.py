@@ -2,7 +2,8 @@
 
 This is the hot path: the time of a small operation is spent here. Unary primitives, reductions,
 permutations and binary operators have a recorder each. Their endings repeat line by line, since a
-shared function would cost 60 ns a call. Other primitives use `record.apply`.
+shared function would cost 60 ns a call. Tensors of other classes, and other arrays, are left to
+`record.apply`; those of the class of `recorders.use_class` have twins of the recorders.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.intercept import INTERCEPTOR, on_redirection
 from chainrule.autograd.location import INTERNAL
-from chainrule.autograd.modes import MODES, prepare_looking
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.operands import carried_operands, carried_pair
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import (
     apply,
@@ -28,9 +30,7 @@ from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import (
-    TABLE,
     Primitive,
-    Substitute,
     for_each_primitive,
     forward_of,
     in_parts_of,
@@ -41,6 +41,8 @@ Array = Any
 _new = object.__new__
 _mode, _interceptor = MODES.get, INTERCEPTOR.get
 _frame = sys._getframe
+_Carried: Any = None  # the class of `recorders.use_class`
+_of_carried: dict[str, Any] = {}  # the globals of its recorders
 _Plain: Any = Tensor  # the class whose slots the recorders read; none while slots are redirected
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
 
@@ -49,6 +51,7 @@ def _set_plain_class(are_redirected: bool) -> None:
     """While slots are redirected, let recorders ask for the interceptor before they read any."""
     global _Plain
     _Plain = None if are_redirected else Tensor
+    _of_carried["_Plain"] = None if are_redirected else _Carried
 
 
 def _set_recorder(primitive: Primitive) -> None:
@@ -58,42 +61,16 @@ def _set_recorder(primitive: Primitive) -> None:
     primitive.apply = function
 
 
-def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
-    """Replace the kernel of a primitive for NumPy arrays; None restores its own.
-
-    A recorder holds its kernel in a closure cell, to save a lookup in each call: the cell is set.
-    """
-    primitive.substitute = substitute
-    function: Any = primitive.apply
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
-    cells["kernel"].cell_contents = _kernel(primitive)
-    for plan in primitive.plans():
-        plan.renew()
-
-
-def _kernel(primitive: Primitive) -> Callable[..., Any]:
+def kernel_of(primitive: Primitive) -> Callable[..., Any]:
     """Return the forward function of a primitive for NumPy arrays."""
     find = in_parts_of if primitive.in_parts else forward_of
     plain, substitute = find(primitive, numpy_xp), primitive.substitute
     return plain if substitute is None else substitute.forward(plain)
 
 
-def show_all_operations() -> None:
-    """From now on, let recorders show modes that look on the operations on constants, too.
-
-    The recorders of no special form don't ask for the modes where no input requires grad. Now they
-    leave these operations to `apply`, which takes a little longer and does.
-    """
-    for primitive in TABLE.values():
-        function: Any = primitive.apply
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
-        if "general" in cells:
-            cells["general"].cell_contents = True
-
-
 def _any(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of no special form."""
-    kernel = _kernel(primitive)
+    kernel = kernel_of(primitive)
     general = primitive.multiple or primitive.view
     differentiable, broadcasts = primitive.differentiable, primitive.broadcasts
     plans, seen = primitive.known_plans, [None]
@@ -105,7 +82,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         uniform = True  # whether the others have its dtype and shape
         for t in operands:
             if t.__class__ is not _Plain:
-                return apply(primitive, operands, settings, kernel)
+                return _of_others(primitive, operands, settings, kernel)
             x = t._array
             if x.__class__ is not ndarray:
                 return apply(primitive, operands, settings, kernel)
@@ -166,7 +143,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
 
 def _unary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of one input."""
-    kernel = _kernel(primitive)
+    kernel = kernel_of(primitive)
     plan = primitive.plan((True,))
     saves = plan.saves
     seen: list[Any] = [None]
@@ -175,7 +152,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, **settings: Any) -> Any:
         if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
-            return apply(primitive, (a,), settings)
+            return _of_others(primitive, (a,), settings)
         x = a._array
         try:
             out = kernel(x, **settings) if settings else kernel(x)
@@ -230,14 +207,14 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
 
 def _reduction(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a reduction."""
-    kernel = _kernel(primitive)
+    kernel = kernel_of(primitive)
     plan = primitive.plan((True,))
     only_shape = plan.saves == ("x_shape",)
     seen: list[Any] = [None]
 
     def function(a: Any, *, axis: Any, keepdims: bool) -> Any:
         if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
-            return apply(primitive, (a,), {"axis": axis, "keepdims": keepdims})
+            return _of_others(primitive, (a,), {"axis": axis, "keepdims": keepdims})
         x = a._array
         try:
             out = kernel(x, axis=axis, keepdims=keepdims)
@@ -288,7 +265,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
     def function(a: Any, *, axes: tuple[int, ...]) -> Any:
         settings = {"axes": axes}
         if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
-            return apply(primitive, (a,), settings)
+            return _of_others(primitive, (a,), settings)
         x = a._array
         try:
             out = x.transpose(axes)
@@ -323,7 +300,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
 
 def _binary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of two inputs without settings."""
-    kernel = _kernel(primitive)
+    kernel = kernel_of(primitive)
     both, left, right = [
         primitive.plan(needs) for needs in ((True, True), (True, False), (False, True))
     ]
@@ -367,6 +344,10 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                         return found
                 pair = _pair_of(a, b)
             if pair is None:
+                if _Plain is Tensor and (a.__class__ is _Carried or b.__class__ is _Carried):
+                    found = carried_pair(a, b, _Carried)
+                    if found is not None:
+                        return primitive.apply_carried(*found)
                 return apply_to_others(primitive, a, b)
             a, b, x, y = pair
         try:
@@ -441,6 +422,20 @@ def _pair_of(a: Any, b: Any) -> tuple[Any, Any, Array, Array] | None:
 
 _NUMBERS = frozenset([float, int])
 
+
+def _of_others(
+    primitive: Primitive,
+    operands: tuple[Any, ...],
+    settings: dict[str, Any],
+    kernel: Callable[..., Any] | None = None,
+) -> Any:
+    """Return the result of a primitive for operands that are not all tensors."""
+    found = carried_operands(operands, _Carried) if _Plain is Tensor else None
+    if found is not None:
+        return primitive.apply_carried(*found, **settings)
+    return apply(primitive, operands, settings, kernel)
+
+
 _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
     "unary": _unary,
     "binary": _binary,
@@ -452,4 +447,3 @@ _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {
 
 for_each_primitive(_set_recorder)
 on_redirection.append(_set_plain_class)
-prepare_looking.append(show_all_operations)

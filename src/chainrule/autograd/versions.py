@@ -123,56 +123,75 @@ def record_writes(arrays: Iterable[Array], operation: str, frame: FrameType | No
 
 
 class _Savers:
-    """The nodes that saved a storage, and keep what they saved when it is written to."""
+    """The nodes that keep what they saved when its memory is written to, sorted by storages.
 
-    __slots__ = ("limit", "nodes", "owner")
+    They are sorted before a write, so that to record an operation takes one reference more.
+    """
 
-    def __init__(self, owner: Array) -> None:
-        key, forget = id(owner), savers.pop
-        self.owner = weakref.ref(owner, lambda _: forget(key, None))
-        self.nodes: list[weakref.ref[Any]] = []
-        self.limit = 64  # number of nodes from which those that are gone are looked for
+    def __init__(self) -> None:
+        self.by_storage: dict[int, list[weakref.ref[Any]]] = {}
+        self.sorted = 0  # number of the first `savers` that are in `by_storage`
+        self.limit = _MANY_SAVERS
+        self.writes = 0  # since those that are gone were dropped
 
-    def add(self, node: Any) -> None:
-        self.nodes.append(weakref.ref(node))
-        if len(self.nodes) > self.limit:
-            self.nodes = [ref for ref in self.nodes if ref() is not None]
-            self.limit = 64 + 2 * len(self.nodes)
+    def of(self, owner: Array) -> list[Any]:
+        """Return the nodes that may have saved of a storage, before a write to it."""
+        for reference in savers[self.sorted :]:
+            self.sorted += 1
+            node: Any = reference()
+            saved = getattr(node, "saved", savers)
+            if saved is savers and node is not None:
+                savers.append(reference)  # another thread is making it
+            elif saved is not savers and saved is not None:
+                self._sort(reference, node)
+        self.writes += 1
+        found = [reference() for reference in self.by_storage.pop(id(owner), ())]
+        if self.writes > len(savers):
+            self.drop_old()
+        # Storages may be gone, too, and others have their identity.
+        return [node for node in found if node is not None and node.saved is not None]
+
+    def _sort(self, reference: weakref.ref[Any], node: Any) -> None:
+        for value, origin in zip(node.saved, node.plan.origins, strict=True):
+            if origin is None or (not value.ndim and value.base is None):
+                continue  # numbers are not written to, but replaced
+            self.by_storage.setdefault(id(_owner(value)), []).append(reference)
+
+    def drop_old(self) -> None:
+        """Drop the references to nodes that are gone."""
+        number = len(savers)  # other threads may append to them
+        savers[:number] = [ref for ref in savers[:number] if ref() is not None]
+        self.limit = _MANY_SAVERS + 2 * len(savers)
+        self.by_storage.clear()
+        self.sorted = self.writes = 0
 
 
-savers: dict[int, _Savers] = {}
-"""By the identity of a storage: who saved of it. While it is empty, no write needs to ask."""
+_MANY_SAVERS = 1024
+savers: list[weakref.ref[Any]] = []
+"""The nodes that keep what they saved. While it is empty, no write needs to ask."""
+_savers = _Savers()
 
 
 def keep_saved(node: Any) -> None:
-    """Let a node keep the values that it saved when their memory is written to."""
-    for value, origin in zip(node.saved, node.plan.origins, strict=True):
-        if origin is None or (not value.ndim and value.base is None):
-            continue  # numbers are not written to, but replaced
-        owner = _owner(value)
-        key = id(owner)
-        found = savers.get(key)
-        if found is None or found.owner() is not owner:
-            found = savers[key] = _Savers(owner)
-        found.add(node)
+    """Let a node keep the values that it saves when their memory is written to."""
+    savers.append(weakref.ref(node))
+    if len(savers) > _savers.limit:
+        with write_log.lock:
+            _savers.drop_old()
 
 
 def preserve_saved(array: Array) -> None:
     """Before a write to the memory of `array`: copy what the nodes of `keep_saved` saved of it."""
     owner = storage_of(array)
-    found = savers.get(id(owner))
-    if found is None or found.owner() is not owner:
-        return
-    for reference in found.nodes:
-        node = reference()
-        if node is not None and node.saved is not None:
-            node.saved = tuple(
-                [
-                    value.copy() if origin is not None and storage_of(value) is owner else value
-                    for value, origin in zip(node.saved, node.plan.origins, strict=True)
-                ]
-            )
-    savers.pop(id(owner), None)
+    with write_log.lock:
+        nodes = _savers.of(owner)
+    for node in nodes:
+        node.saved = tuple(
+            [
+                value.copy() if origin is not None and storage_of(value) is owner else value
+                for value, origin in zip(node.saved, node.plan.origins, strict=True)
+            ]
+        )
 
 
 def version_of(array: Array) -> int:

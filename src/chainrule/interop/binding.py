@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,10 @@ class _Parameter(NamedTuple):
     kind: str  # "operand": a tensor; "operands": a sequence of tensors; "setting": unchanged
 
 
+_Plan = tuple[list[str], list[str], list[str], list[tuple[str, str]]]
+"""Operands, settings, what goes by position, and what has another name here: those given."""
+
+
 class Rule:
     """A function of tensors that replaces one of NumPy's.
 
@@ -41,6 +45,7 @@ class Rule:
         self.has_own_names = all([text.endswith("=-") for text in takes])
         self._takes = takes
         self._is_bound = False
+        self._plans: dict[tuple[str, ...], _Plan] = {}  # by the names of what is given
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call our function with the arguments of NumPy's."""
@@ -55,22 +60,39 @@ class Rule:
             if value is _NOT_GIVEN:
                 given = {key: kept for key, kept in given.items() if kept is not _NOT_GIVEN}
                 break
-        are_tensors = [given.get(name).__class__ is Tensor for name in self._operands]
-        if rest or self._lists or not all(are_tensors):
+        names = tuple(given)
+        plan = self._plans.get(names)
+        if plan is None:
+            plan = self._plans[names] = self._plan(given.keys())
+        operands, settings, positional, renamed = plan
+        if rest or self._lists:
             rest = self._convert_operands(given, rest)
-        for name in self._settings:
-            if given.get(name).__class__ is Tensor and is_tracked(given[name]):
+        else:
+            for name in operands:
+                if not isinstance(given[name], Tensor):
+                    rest = self._convert_operands(given, rest)
+                    break
+        for name in settings:
+            if isinstance(given[name], Tensor) and is_tracked(given[name]):
                 raise ArgumentTypeError(
                     f"{name_of(self.function)} has no derivative rule for {name} in chainrule: "
                     f"pass {name}.item() or {name}.detach(), if no gradient is needed"
                 )
-        positional = [given.pop(name) for name in self._positional if name in given]
-        for name, ours in self._renamed:
-            if name in given:
-                value = given.pop(name)
-                if ours != "-":
-                    given[ours] = value
-        return self.ours(*positional, *rest, **given)
+        before = [given.pop(name) for name in positional]
+        for name, ours in renamed:
+            value = given.pop(name)
+            if ours != "-":
+                given[ours] = value
+        return self.ours(*before, *rest, **given)
+
+    def _plan(self, given: Container[str]) -> _Plan:
+        """Return those parameters of each kind that are given."""
+        return (
+            [name for name in self._operands if name in given],
+            [name for name in self._settings if name in given],
+            [name for name in self._positional if name in given],
+            [(name, ours) for name, ours in self._renamed if name in given],
+        )
 
     def _convert_operands(self, given: dict[str, Any], rest: tuple[Any, ...]) -> tuple[Any, ...]:
         """Convert the operands in `given` and `rest` to tensors, all at once for their dtypes."""

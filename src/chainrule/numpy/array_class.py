@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import sys
 from collections.abc import Callable, Iterator
 from types import GenericAlias
 from typing import Any, NoReturn
@@ -14,8 +12,9 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.conversions import check_differentiated
-from chainrule.autograd.inplace import in_place, view_in_place
-from chainrule.autograd.modes import DEFAULT, MODES
+from chainrule.autograd.inplace import view_in_place
+from chainrule.autograd.modes import DEFAULT, MODES, is_grad_enabled
+from chainrule.autograd.recorders import use_class
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known
 from chainrule.errors import ArgumentTypeError
@@ -25,7 +24,6 @@ from chainrule.interop.operands import (
     are_known,
     array_of,
     arrays_of,
-    check_keeps,
     is_tracked,
     tensor_of,
     unwatched_for,
@@ -33,10 +31,11 @@ from chainrule.interop.operands import (
 )
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
+from chainrule.numpy.out_arguments import place_of_out, write_at, written
 from chainrule.numpy.ufunc_methods import call_method, has_own_rule
 from chainrule.ops.indexing import set_at
 from chainrule.ops.inplace import set_imag, set_real
-from chainrule.ops.ufuncs import array_ufunc
+from chainrule.ops.ufuncs import array_ufunc, function_of_ufunc
 
 Array = Any
 
@@ -87,12 +86,16 @@ class ndarray(Tensor, metaclass=_Arrays):
     # --- NumPy's protocols ---
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        if not settings and method == "__call__":
+            function = function_of_ufunc(ufunc)
+            if function is not None and all([_is_float(value) for value in inputs]):
+                return as_ndarrays(function(*inputs))
         unwatched = None if settings else unwatched_for(inputs)
         if unwatched is not None:
             return unwatched(self.__array_ufunc__, ufunc, method, *inputs)
         out = settings.pop("out", None)
         if method == "at":
-            return _write_at(ufunc, *inputs)
+            return write_at(ufunc, *inputs)
         if method != "reduceat":
             inputs = tuple([_operand(value) for value in inputs])
         if not is_tracked(inputs, settings) and are_known(inputs):
@@ -355,6 +358,9 @@ class ndarray(Tensor, metaclass=_Arrays):
         return functools.partial(_rebuild, rebuild), parts
 
 
+use_class(ndarray)
+
+
 def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
     return as_ndarray(rebuild(*parts))
 
@@ -374,6 +380,9 @@ def behaves_as_array(leaf: Any) -> bool:
 
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
+    rule = RULES.get(function)
+    if rule is not None and _is_plain_call(function, args, kwargs):
+        return as_ndarrays(rule(args, kwargs))
     unwatched = None if kwargs else unwatched_for(args)
     if unwatched is not None:
         return unwatched(call, function, args, kwargs)
@@ -381,7 +390,7 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
         return getattr(args[0], function.__name__)  # a view
     out = kwargs.get("out")
     if out is None and len(args) > 1:
-        place = _place_of_out(function)
+        place = place_of_out(function)
         if len(args) > place and args[place] is not None:
             out, args = args[place], (*args[:place], None, *args[place + 1 :])
     if out is not None:
@@ -408,6 +417,44 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
 
 
+def _is_plain_call(function: Any, args: Any, kwargs: Any) -> bool:
+    """Return whether a call is to be recorded and needs no more care: of real numbers and settings.
+
+    Its dtype is that of an array, whatever the default one is, and no argument is written to.
+    """
+    if not args or function in _WITHOUT_PLAIN_CALLS:
+        return False
+    first = args[0] if args[0].__class__ is ndarray else args[-1]
+    if first.__class__ is not ndarray or first._node is None or not is_grad_enabled():
+        return False
+    kinds = "fcb" if function is np.where else "fc"
+    for value in args:
+        if not _is_plain(value, kinds):
+            return False
+    if len(args) > 1 and len(args) > place_of_out(function):
+        return False
+    for name, value in kwargs.items():
+        if name in ("out", "device", "like") or not _is_plain(value, kinds):
+            return False
+    return True
+
+
+def _is_plain(value: Any, kinds: str) -> bool:
+    """Return whether an argument is of real numbers, or a setting such as an axis or a shape."""
+    kind = value.__class__
+    if kind in _SETTINGS:
+        return True
+    if kind is tuple:
+        return all([_is_plain(part, kinds) for part in value])
+    if kind is np.ndarray:
+        return value.dtype.kind in kinds
+    array = value._array if kind is ndarray else None
+    return array.__class__ is np.ndarray and array.dtype.kind in "fc"
+
+
+_SETTINGS = frozenset([int, float, bool, str, type(None)])
+
+
 def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     """Return whether a call needs more than the numbers of its arguments."""
     if is_tracked(args, kwargs):
@@ -426,21 +473,8 @@ def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return call_with({MODES: modes.changed(default_dtype=_FLOAT64)}, function, *args, **kwargs)
 
 
-@functools.cache
-def _place_of_out(function: Any) -> int:
-    """Return the position of a function's argument `out`; one that no call has, if there is none.
-
-    NumPy may take it by position: ``np.clip(a, low, high, a)``.
-    """
-    try:
-        parameters = inspect.signature(function).parameters.values()
-        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    except (TypeError, ValueError):
-        names = []  # of C code, whose signature isn't known
-    return names.index("out") if "out" in names else sys.maxsize
-
-
 _FLOAT64 = np.dtype(np.float64)
+_WITHOUT_PLAIN_CALLS = frozenset([np.real, np.imag, np.copyto, np.put])
 _WITHOUT_GRADIENT = {np.format_float_positional, np.format_float_scientific, np.ma.isMaskedArray}
 
 
@@ -478,6 +512,15 @@ def _is_number(key: Any) -> bool:
     """Return whether an index is made of integers."""
     parts = key if key.__class__ is tuple else (key,)
     return all([part.__class__ is int or isinstance(part, np.integer) for part in parts])
+
+
+def _is_float(value: Any) -> bool:
+    """Return whether an operand has known numbers whose dtype NumPy treats as tensors do."""
+    kind = value.__class__
+    if kind is ndarray:
+        array = value._array
+        return array.__class__ is np.ndarray and array.dtype.kind in "fc"
+    return kind is float or kind is int or (kind is np.ndarray and value.dtype.kind in "fc")
 
 
 def _operand(value: Any) -> Any:
@@ -526,46 +569,6 @@ def ufunc_operands(inputs: tuple[Any, ...], settings: dict[str, Any]) -> tuple[A
     if dtype is None or np.dtype(dtype).kind not in "fc":
         return inputs
     return tuple([call(np.asarray, (value, dtype), {}) for value in inputs])
-
-
-# --- results that are written to arrays -----------------------------------------------------------
-
-
-def written(function: Any, out: Any, results: Any) -> Any:
-    """Write results to the arrays of the argument `out`, and return these."""
-    targets = out if isinstance(out, tuple) else (out,)
-    values = results if isinstance(results, tuple) else (results,)
-    for target, value in zip(targets, values, strict=True):
-        if isinstance(target, Tensor):
-            set_at(target, ..., tensor_of(value))
-        elif isinstance(target, ArrayProxy):
-            target[...] = arrays_of(value)
-        elif target is not None:
-            check_keeps(target, function, value)
-            target[...] = arrays_of(value)
-    kept = [v if t is None else t for t, v in zip(targets, values, strict=True)]
-    return kept[0] if len(kept) == 1 else tuple(kept)
-
-
-def _write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
-    """Do ``ufunc.at``: for `add` and `subtract`, repeated indices add up."""
-    if not isinstance(target, Tensor):
-        check_keeps(target, ufunc, *values)
-        ufunc.at(target, arrays_of(indices), *arrays_of(values))
-    elif ufunc in (np.add, np.subtract) and values:
-        value = tensor_of(values[0])
-        value = ops.negative(value) if ufunc is np.subtract else value
-        key = indices if isinstance(indices, tuple) else (indices,)
-        in_place(target, f"{ufunc.__name__}.at", lambda t: ops.index_put(t, key, value, True))
-    elif is_tracked(target, values):
-        raise ArgumentTypeError(
-            f"np.{ufunc.__name__}.at has no derivative rule in chainrule; np.add.at and "
-            "np.subtract.at have"
-        )
-    else:
-        result = np.array(target._array)
-        ufunc.at(result, arrays_of(indices), *arrays_of(values))
-        set_at(target, ..., make(result, None))
 
 
 class _Flat:

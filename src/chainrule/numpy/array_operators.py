@@ -40,7 +40,9 @@ for _name in METHODS.split():
 
 def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if other.__class__ in _DIRECT:  # without the cost of NumPy's protocol
+        kind = other.__class__
+        # without the cost of NumPy's protocol
+        if kind in _DIRECT or (kind is np.ndarray and other.dtype.kind in "fc"):
             return tensors(self, other)
         if takes_no_ufuncs(other):
             return NotImplemented

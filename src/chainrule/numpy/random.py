@@ -24,7 +24,8 @@ import numpy as np
 import chainrule.numpy as cnp
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import arrays_of, is_tracked
-from chainrule.numpy.array_class import as_ndarrays, ndarray, written
+from chainrule.numpy.array_class import as_ndarrays, ndarray
+from chainrule.numpy.out_arguments import written
 
 __all__ = ["Generator", "RandomState", "default_rng"]
 

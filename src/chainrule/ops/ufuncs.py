@@ -185,6 +185,12 @@ def _function_of(ufunc: Any) -> Function | None:
     return find_scipy(ufunc)
 
 
+@functools.cache
+def function_of_ufunc(ufunc: Any) -> Function | None:
+    """Return the function of tensors for a ufunc of NumPy that isn't piecewise constant, if any."""
+    return UFUNCS.get(ufunc.__name__) if _is_numpy_ufunc(ufunc) else None
+
+
 def _is_numpy_ufunc(ufunc: Any) -> bool:
     return getattr(np, ufunc.__name__, None) is ufunc or ufunc is _CLIP
 

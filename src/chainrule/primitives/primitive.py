@@ -89,14 +89,17 @@ class Primitive:
     """An operation that has derivative rules: made by one of the makers below.
 
     `apply` is the function of tensors that applies and records it: the engine sets it. It returns
-    a tuple if the primitive has several outputs.
+    a tuple if the primitive has several outputs. `apply_carried` is the one of tensors of the class
+    `carried`, for which results have this class.
     """
 
     apply: Callable[..., Tensor]
+    apply_carried: Callable[..., Tensor]
 
     __slots__ = (
         "_plans",
         "apply",
+        "apply_carried",
         "broadcasts",
         "differentiable",
         "form",

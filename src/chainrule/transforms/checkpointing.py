@@ -150,7 +150,10 @@ class _Arguments:
             if not isinstance(leaf, _Placeholder):
                 return leaf
             tensor, needs = next(following)
-            return tensor.detach().requires_grad_(needs)
+            again = tensor.detach().requires_grad_(needs)
+            if leaf.kind.is_carried:
+                again.__class__ = leaf.kind
+            return again
 
         found: tuple[Any, Any] = pytree.changed_leaves(self.plain, restored)
         return found
@@ -159,10 +162,11 @@ class _Arguments:
 class _Placeholder:
     """The place of a tensor in the arguments; an xarray object asks for its shape."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.ndim = len(shape)
+    def __init__(self, tensor: Tensor) -> None:
+        self.kind = type(tensor)
+        self.shape = tensor.shape
+        self.ndim = len(self.shape)
 
 
 def _without_values(leaf: Any) -> Any:
-    return _Placeholder(leaf.shape) if isinstance(leaf, Tensor) else leaf
+    return _Placeholder(leaf) if isinstance(leaf, Tensor) else leaf

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from chainrule.autograd.record_fast import exchange
+from chainrule.autograd.recorders import exchange
 from chainrule.compiler.native import jit
 from chainrule.errors import ArgumentError, MissingExtraError
 from chainrule.kernels import recurrence

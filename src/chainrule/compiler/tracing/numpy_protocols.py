@@ -18,7 +18,7 @@ from chainrule.compiler.tracing.namespace import SYMBOL_XP, record
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
 from chainrule.interop.table import OF_VALUES
-from chainrule.numpy import array_class
+from chainrule.numpy import array_class, out_arguments
 from chainrule.numpy.array_class import ndarray
 from chainrule.numpy.array_operators import METHODS
 from chainrule.ops.sparse_products import LISTED, is_sparse_matrix, sparse_product
@@ -84,7 +84,7 @@ def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         inside = [np.where(where, value, 1) for value in inputs]
         found = _array_ufunc(self, ufunc, method, *inside, **kwargs)
         result = _symbols(array_class.selected(where, found, out))
-    return result if out is None else array_class.written(ufunc, out, result)
+    return result if out is None else out_arguments.written(ufunc, out, result)
 
 
 def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
     if out is not None:
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
         found = _array_function(self, function, types, args, kwargs)
-        return array_class.written(function, out, found)
+        return out_arguments.written(function, out, found)
     name = str(function.__name__)
     module = str(function.__module__).replace("numpy", "np", 1)
     if name in _STATIC:
