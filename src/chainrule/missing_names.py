@@ -96,10 +96,7 @@ _INSTEAD = {
         "export": "keep net.state_dict(), which PyTorch loads, and export from there",
     },
     "chainrule.optim": {},
-    "chainrule.scipy": {
-        "cluster": "call SciPy's own where no gradient is "
-        "needed, or give it a derivative with cr.wrap",
-    },
+    "chainrule.scipy": {},
     "chainrule.nn": {
         "quantized quantizable intrinsic qat": "dtypes are NumPy's, without quantized ones",
         # of Keras, Flax and Haiku

@@ -6,6 +6,7 @@ Each row is a program of one number, with SciPy's modules and arrays.
 from __future__ import annotations
 
 import importlib
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*will be removed in SciPy:Depre
 
 X = numpy.random.default_rng(0).normal(size=30)
 TABLE = numpy.array([[10.0, 20.0], [30.0, 15.0]])
+
+AXES = X[:9].reshape(3, 3) / 3
+IS_OF_ARRAYS = numpy.lib.NumpyVersion(scipy.__version__) >= "1.17.0"  # rotations in Python
 
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     # filters, by their frequencies and widths
@@ -66,6 +70,52 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
         0.5, s.splder(s.splrep(numpy.arange(5.0) * t, X[:5]))
     ),
     "interpolate.lagrange": lambda s, t: s.lagrange(numpy.arange(3.0) * t, X[:3])(0.3),
+    **{
+        f"spatial.transform.{name}": run
+        for name, run in {
+            "rotvec": lambda s, t: s.Rotation.from_rotvec(AXES[0] * t).apply(AXES[1])[0],
+            "euler": lambda s, t: s.Rotation.from_euler("zyx", [90 * t, 45, 30], True).as_quat()[1],
+            "quat": lambda s, t: s.Rotation.from_quat([0.1 * t, 0.2, 0.3, 1]).as_matrix()[0, 1],
+            "product": lambda s, t: (
+                (s.Rotation.from_rotvec(AXES[0] * t) * s.Rotation.from_euler("x", 0.3)).inv()
+            ).as_euler("xyz")[2],
+            "power": lambda s, t: (s.Rotation.from_rotvec(AXES[0]) ** t).as_mrp()[0],
+            "mean": lambda s, t: s.Rotation.from_rotvec(AXES * t).mean().magnitude(),
+            "align": lambda s, t: s.Rotation.align_vectors(AXES * t, AXES[::-1] + t)[0].as_rotvec()[
+                0
+            ],
+            "Slerp": lambda s, t: (
+                s.Slerp([0, 1, 2], s.Rotation.from_rotvec(AXES * t))(0.5 * t).as_rotvec().sum()
+            ),
+            "RotationSpline": lambda s, t: s.RotationSpline(
+                [0, 1, 2], s.Rotation.from_rotvec(AXES * t)
+            )(0.5).as_rotvec()[1],
+            "RigidTransform": lambda s, t: (
+                s.RigidTransform.from_translation(AXES[0] * t).apply(AXES[1]).sum()
+            ),
+        }.items()
+        if IS_OF_ARRAYS
+    },
+    # modules without a rule of ours, and functions that close over what is differentiated
+    "signal.windows.kaiser": lambda s, t: s.kaiser(7, 2 * t).sum(),
+    "signal.windows.tukey": lambda s, t: s.tukey(17, 0.5 * t) @ numpy.arange(17.0),
+    "cluster.vq.whiten": lambda s, t: s.whiten(X.reshape(10, 3) * t + t**2 * numpy.arange(3.0))[
+        0
+    ].sum(),
+    "stats.qmc.scale": lambda s, t: s.scale(X.reshape(10, 3) ** 2 / 9, [0, 0, 0], [t, 2, 3]).sum(),
+    "stats.qmc.MultivariateNormalQMC": lambda s, t: (
+        s.MultivariateNormalQMC([t, 2 * t], seed=1).random(4).sum()
+    ),
+    "constants.convert_temperature": lambda s, t: s.convert_temperature(t, "C", "F"),
+    "sparse.csgraph.laplacian": lambda s, t: s.laplacian(TABLE * t)[0, 0],
+    "interpolate.Rbf": lambda s, t: s.Rbf(numpy.arange(5.0), X[:5] * t)(2.3),
+    "interpolate.approximate_taylor_polynomial": lambda s, t: s.approximate_taylor_polynomial(
+        lambda x: t * x**2, 0.1, 3, 1.0
+    )(0.3),
+    "differentiate.derivative": lambda s, t: s.derivative(lambda x: numpy.sin(x * t), 0.5).df,
+    "integrate.tanhsinh": lambda s, t: (
+        s.tanhsinh(lambda x: numpy.exp(-t * x * x), 0.0, 1.0).integral
+    ),
     "interpolate.pade": lambda s, t: s.pade([1, 1 * t, 0.5, 1 / 6], 1)[0](0.3),
 }
 if IS_NEW:
@@ -79,7 +129,7 @@ FIRST = [
 
 def program(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the program with chainrule's module, and with SciPy's."""
-    module, run = name.partition(".")[0], PROGRAMS[name]
+    module, run = name.rpartition(".")[0], PROGRAMS[name]
     ours = importlib.import_module(f"chainrule.scipy.{module}")
     scipys = importlib.import_module(f"scipy.{module}")
     return (lambda t: run(ours, t)), (lambda t: run(scipys, t))
@@ -178,6 +228,37 @@ OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
 def test_objects_of_classes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROGRAMS, name, OBJECTS[name])
     test_values_and_differences_are_scipys(name)
+
+
+@pytest.mark.skipif(not IS_OF_ARRAYS, reason="SciPy computes rotations in Cython")
+def test_objects_of_numbers_take_what_is_differentiated() -> None:
+    kinds = cr.scipy.spatial.transform
+    turn = kinds.Rotation.from_euler("zyx", [90, 45, 30], degrees=True)
+    both = (turn * kinds.Rotation.from_rotvec(AXES[0])).inv()
+    assert isinstance(both, scipy.spatial.transform.Rotation)
+    assert type(both.apply(AXES[1])) is numpy.ndarray
+    numpy.testing.assert_allclose(cr.jacobian(both.apply)(AXES[1]), both.as_matrix(), 1e-12)
+    way = kinds.Slerp([0, 1], kinds.Rotation.from_rotvec([[0, 0, 0], [0, 0, 1.0]]))
+    for slope in (cr.jacobian(lambda t: way(t).as_rotvec()),) * 2:
+        numpy.testing.assert_allclose(slope(0.5), [0, 0, 1], atol=1e-12)
+    assert pickle.loads(pickle.dumps(both)).approx_equal(both)
+
+    several = kinds.Rotation.from_rotvec(AXES)
+    several[0] = turn
+    with pytest.raises(cr.AutogradError, match=r"Rotation: .* changed after it was made"):
+        cr.jacobian(several.apply)(AXES[1])
+
+
+def test_draws_are_scipys_where_a_function_closes_over_what_is_differentiated() -> None:
+    def program(s: Any, t: Any) -> Any:
+        draws = scipy.stats.qmc.Halton(2, seed=1)
+        settings: Any = {"n_points": 16, "n_estimates": 2, "qrng": draws}
+        return s.qmc_quad(lambda x: numpy.exp(-t * x.sum(0)), [0, 0], [1, 1], **settings).integral
+
+    value, slope = cr.value_and_grad(lambda t: program(cr.scipy.integrate, t))(1.1)
+    ends = [program(scipy.integrate, t) for t in (1.1, 1.1 + 1e-6)]
+    assert value == pytest.approx(ends[0], rel=1e-12)
+    assert slope == pytest.approx((ends[1] - ends[0]) / 1e-6, rel=1e-4)
 
 
 def test_kinds_of_objects() -> None:

@@ -22,6 +22,8 @@ def _of_numbers(original: ModuleType) -> ModuleType:
     for name, value in vars(original).items():
         if name in _NUMPYS:
             value = _for_tensors(value, _NUMPYS[name])
+        elif name in _STEPS:
+            value = _of_constants(value)
         if not name.startswith("__"):
             setattr(made, name, value)
     return made
@@ -40,7 +42,13 @@ def _for_tensors(function: Callable[..., Any], other: str) -> Callable[..., Any]
     return either
 
 
-_OF_INTEGERS = ("ceil", "floor", "trunc", "gcd", "lcm", "ldexp", "frexp")
+def _of_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with integers as results, whose derivative is 0."""
+    return lambda x: function(x.detach() if isinstance(x, Tensor) else x)
+
+
+_STEPS = ("ceil", "floor", "trunc")
+_OF_INTEGERS = (*_STEPS, "gcd", "lcm", "ldexp", "frexp")
 _OTHERS = ("modf", "remainder")  # whose results are others in NumPy
 _SAME = {*vars(math), *vars(cmath)}.difference(_OF_INTEGERS, _OTHERS)
 _NUMPYS = {

@@ -1,4 +1,7 @@
-"""Python code of other libraries, in which ``float(x)`` of what is differentiated is recorded."""
+"""Python code of other libraries, in which ``float(x)`` of what is differentiated is recorded.
+
+``int(x)`` of it is a constant.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def _recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, 
     return {**vars(builtins), **own, "__import__": import_}
 
 
-_KINDS = r"(?:float|complex|double)(?:_|16|32|64|128)?|\w*dtype"
+_KINDS = r"(?:int|float|complex|double)(?:_|16|32|64|128)?|\w*dtype"
 _MAKES_NUMBERS = re.compile(rf"\b(?:{_KINDS})\(|\.(?:item|tolist)\(\)".encode())
 
 
@@ -97,6 +100,8 @@ def _as_number(kind: Any, *args: Any) -> Any:
     """
     x = args[0] if len(args) == 1 else None
     if isinstance(x, Tensor) and (is_tracked(x) or not is_known(x._array)):
+        if kind is int:  # the derivative is 0
+            return int(x.detach())
         if isinstance(kind, type) and issubclass(kind, np.inexact):
             return x.astype(kind)
         if kind == "tolist":
@@ -111,8 +116,15 @@ def _as_list(x: Any) -> Any:
 
 
 def _is_instance(x: Any, kinds: Any) -> bool:
-    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place."""
+    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place.
+
+    Objects of SciPy's own count as those of its classes that were run again.
+    """
     if isinstance(x, kinds):
         return True
+    if type(x).__module__.startswith("scipy."):
+        names = {(kind.__module__, kind.__name__) for kind in type(x).__mro__}
+        listed = kinds if isinstance(kinds, tuple) else (kinds,)
+        return any([(each.__module__, getattr(each, "__name__", "")) in names for each in listed])
     is_number = isinstance(x, Tensor) and not x.ndim and (is_tracked(x) or not is_known(x._array))
     return is_number and isinstance(x.dtype.type(0), kinds)

@@ -170,11 +170,18 @@ def _method(kind: type, name: str) -> Callable[..., Any]:
 
 
 def _drawing(kind: type) -> type:
-    """Return a class of NumPy's, whose draws record."""
+    """Return a class of NumPy's, whose draws record; NumPy's own objects count as of it."""
     names = [n for n in vars(kind) if n[0] != "_" and inspect.isroutine(getattr(kind, n))]
     methods = {n: _method(kind, n) for n in names if n not in _PLAIN}
     text = f"NumPy's `{kind.__name__}`, whose draws are recorded by their parameters."
-    return type(kind.__name__, (kind,), {**methods, "__module__": __name__, "__doc__": text})
+
+    def check(cls: type, x: Any) -> bool:
+        return isinstance(x, kind) if cls is made else type.__instancecheck__(cls, x)
+
+    metaclass = type(f"{kind.__name__}Kind", (type,), {"__instancecheck__": check})
+    members = {**methods, "__module__": __name__, "__doc__": text}
+    made: type = metaclass(kind.__name__, (kind,), members)
+    return made
 
 
 _PLAIN = frozenset(["bytes", "seed", "get_state", "set_state", "spawn"])

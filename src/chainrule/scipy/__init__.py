@@ -40,29 +40,38 @@ __all__ = [
 ]
 
 
+_OTHERS = ("cluster", "constants", "datasets", "differentiate", "io", "odr")
+"""SciPy's modules without a function of ours."""
+
+
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, *_OTHERS):
         raise missing(__name__, name)
     return import_module(f"{__name__}.{name}")
 
 
 class _Finder:
-    """Finds SciPy's own modules below ours: ``from chainrule.scipy.signal.windows import hann``."""
+    """Finds SciPy's modules where there is none of ours: ``chainrule.scipy.signal.windows``.
+
+    Their Python code runs on arrays that record.
+    """
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        package, _, rest = name.removeprefix(f"{__name__}.").partition(".")
-        if not name.startswith(f"{__name__}.") or package not in __all__ or rest[:1] in "_":
+        path = name.removeprefix(f"{__name__}.")
+        package, _, rest = path.partition(".")
+        if path == name or package not in (*__all__, *_OTHERS) or "._" in f".{path}":
+            return None
+        if package in __all__ and not rest:
             return None
         loader: Any = self
-        return ModuleSpec(name, loader) if find_spec(f"scipy.{package}.{rest}") else None
+        return ModuleSpec(name, loader, is_package=True) if find_spec(f"scipy.{path}") else None
 
     def create_module(self, spec: ModuleSpec) -> Any:
         """Return None: the module is one that Python makes, until it is loaded."""
 
     def exec_module(self, module: Any) -> None:
-        """Put SciPy's module in the place of this one."""
-        name = module.__spec__.name
-        sys.modules[name] = import_module(name.removeprefix("chainrule."))
+        """Give the module its names."""
+        import_module(f"{__name__}.own_code").stand_for(module)
 
 
 sys.meta_path.append(_Finder())

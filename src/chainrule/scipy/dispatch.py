@@ -7,14 +7,18 @@ with the name of SciPy's that they stand for.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.conversions import DifferentiatedError
 from chainrule.autograd.operands import plain
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import LazyModule, is_array, is_known
@@ -80,6 +84,8 @@ class Table:
         if name in self.objects:
             return self.objects[name]
         found, full = getattr(self.scipys, name), f"{self.path}.{name}"
+        if isinstance(found, ModuleType):
+            return _standing_for(found)
         declared = self.declared.get(name)
         if declared is not None:
             ours, by_scipy = declared.function, self.has_scipys_numbers
@@ -106,6 +112,12 @@ class Table:
             return find(name)
 
         return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *self.names()})
+
+
+def _standing_for(module: ModuleType) -> ModuleType:
+    with contextlib.suppress(ImportError):
+        return import_module(f"chainrule.{module.__name__}")
+    return module
 
 
 def missing_rule(name: str, reason: str) -> MissingRuleError:
@@ -150,7 +162,15 @@ def either(
     def function(*args: Any, **settings: Any) -> Any:
         tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
         if not tensors:
-            return scipys(*args, **settings)
+            if not any(map(callable, args)):
+                return scipys(*args, **settings)
+            before = _drawing(args), _drawing(settings)
+            try:
+                return scipys(*args, **settings)
+            except Exception as error:
+                if not _is_of_differentiated(error):  # which a function closes over
+                    raise
+            return _call_ours(ours, *before, tensors)
         known = all([getattr(t, "_array", t).__class__ is np.ndarray for t in tensors])
         if has_scipys_numbers and known and not is_tracked(args, settings):
             results = _by_scipy(scipys, args, settings)
@@ -165,8 +185,29 @@ def either(
     return function
 
 
-def either_class(scipys: type, ours: Function, chooses: Callable[..., bool], kind: type) -> Any:
+def _drawing(arguments: Any) -> Any:
+    """Return arguments with generators of random numbers as they are now."""
+    parts = arguments.values() if isinstance(arguments, dict) else arguments
+    found = [copy.deepcopy(part) if hasattr(part, "random") else part for part in parts]
+    return dict(zip(arguments, found, strict=True)) if isinstance(arguments, dict) else tuple(found)
+
+
+def _is_of_differentiated(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, DifferentiatedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def either_class(
+    scipys: type,
+    ours: Function,
+    chooses: Callable[..., bool],
+    kind: type,
+    plain: Function | None = None,
+) -> Any:
     """Return a class whose calls make an object of SciPy's, or by `ours` where `chooses` says so.
+
+    `plain` makes SciPy's, in the place of its class.
 
     Objects of SciPy's class and of `kind` count as its instances.
     """
@@ -177,7 +218,8 @@ def either_class(scipys: type, ours: Function, chooses: Callable[..., bool], kin
     def call(cls: Any, *args: Any, **settings: Any) -> Any:
         if cls.__mro__[1] is not scipys:  # a class of the user's, derived from it
             return type.__call__(cls, *args, **settings)
-        return (ours if chooses([*args, *settings.values()]) else scipys)(*args, **settings)
+        make = ours if chooses([*args, *settings.values()]) else plain or scipys
+        return make(*args, **settings)
 
     methods = {"__instancecheck__": instance_check, "__call__": call}
     metaclass = type("EitherKind", (type(scipys),), methods)
@@ -209,7 +251,7 @@ def _call_ours(function: Function, args: Any, kwargs: Any, tensors: list[Any]) -
             args, kwargs = _plain(args), _plain(kwargs)
         return _mapped(as_ndarrays, call_with(quiet, in_float64, function, *args, **kwargs))
     found = call_with(quiet, function, *args, **kwargs)
-    if any([isinstance(leaf, Tensor) for leaf in tensors]):
+    if not tensors or any([isinstance(leaf, Tensor) for leaf in tensors]):
         return found
     return _mapped(_arrays_in, found)
 

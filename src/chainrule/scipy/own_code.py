@@ -14,26 +14,21 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import chainrule.numpy
-from chainrule.autograd.conversions import RUNNING, DifferentiatedError
+from chainrule.autograd.conversions import DifferentiatedError
+from chainrule.backend.extensions import SCIPY
 from chainrule.errors import AutogradError, MissingRuleError
 from chainrule.interop.math_modules import NUMBERS
-from chainrule.interop.operands import are_known
+from chainrule.interop.operands import are_known, arrays_of, is_tracked
 from chainrule.interop.source_code import recording_code, run_code
-from chainrule.numpy.array_class import as_ndarrays, ndarray
-from chainrule.scipy.dispatch import (
-    RUN_AGAIN,
-    Table,
-    either,
-    either_class,
-    has_tensors,
-    missing_rule,
-)
+from chainrule.numpy.array_class import ndarray
+from chainrule.scipy.dispatch import RUN_AGAIN, Table, either, missing_rule
+from chainrule.scipy.own_classes import class_of, recording
 
-__all__ = ["compose", "compose_others", "replace_compiled", "run_again"]
+__all__ = ["compose", "compose_others", "replace_compiled", "run_again", "stand_for"]
 
 _COMPILED = "SciPy computes it, in part, in compiled code"
 
@@ -60,69 +55,59 @@ def compose_others(table: Table) -> None:
     table.composed = functools.partial(_attempt, table)
 
 
+def stand_for(module: ModuleType) -> None:
+    """Let a module stand for one of SciPy's that has no rules."""
+    table = Table(module.__name__.removeprefix("chainrule."), SCIPY)
+    compose_others(table)
+    get, names = table.namespace()
+    for name, value in {"__getattr__": get, "__dir__": names, "__all__": names()}.items():
+        setattr(module, name, value)
+    module.__doc__ = table.scipys.__doc__
+
+
 def _attempt(table: Table, name: str) -> Any:
     scipys = getattr(table.scipys, name)
     found = inspect.unwrap(scipys)
     if inspect.isclass(found):
-        return _class(table, name, found)
+        return _class(table, found)
     if not inspect.isfunction(found) or not _is_python(found.__module__):
         return None
 
-    def function(*args: Any, **settings: Any) -> Any:
+    return _naming(f"{table.path}.{name}", functools.partial(_composed, table, name))
+
+
+def _naming(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose errors of compiled code name it."""
+
+    def call(*args: Any, **settings: Any) -> Any:
         try:
-            return _composed(table, name, *args, **settings)
+            return function(*args, **settings)
         except (AutogradError, TypeError) as error:
             is_refused = isinstance(error, DifferentiatedError | MissingRuleError)
             if not is_refused and not _NEEDS_ARRAY.search(str(error)):
                 raise
-            raise missing_rule(f"{table.path}.{name}", _COMPILED) from error
+            raise missing_rule(name, _COMPILED) from error
 
-    return function
+    return call
 
 
-def _class(table: Table, name: str, scipys: type) -> Any:
+def _class(table: Table, scipys: type) -> Any:
     """Return a class of SciPy's that is run again for what is differentiated, and in transforms."""
     bases = [kind.__module__ for kind in scipys.__mro__ if kind.__module__.startswith("scipy")]
     if not all(map(_is_python, bases)) or issubclass(scipys, BaseException | tuple):
         return None
 
-    def make(*args: Any, **settings: Any) -> Any:
-        kind = getattr(run_again(scipys.__module__), scipys.__name__)
-        return kind(*as_ndarrays(args), **{key: as_ndarrays(x) for key, x in settings.items()})
+    def again() -> Any:
+        return getattr(run_again(scipys.__module__), scipys.__name__)
 
-    def chooses(values: Any) -> bool:
-        return RUNNING.get() is not None or has_tensors(values)
-
-    def of_class(method: str) -> Any:
-        def call(*args: Any, **settings: Any) -> Any:
-            if not chooses([*args, *settings.values()]):
-                return getattr(scipys, method)(*args, **settings)
-            kind = getattr(run_again(scipys.__module__), scipys.__name__)
-            settings = {key: as_ndarrays(x) for key, x in settings.items()}
-            return getattr(kind, method)(*as_ndarrays(args), **settings)
-
-        return staticmethod(functools.wraps(getattr(scipys, method))(call))
-
-    found = either_class(scipys, make, chooses, _Recording)
-    for method, value in vars(scipys).items():
-        if isinstance(value, staticmethod | classmethod) and method[0] != "_":
-            setattr(found, method, of_class(method))
-    return found
-
-
-class _RunAgain(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return hasattr(type(instance), RUN_AGAIN)
-
-
-class _Recording(metaclass=_RunAgain):
-    """Objects of classes that were run again."""
+    naming = functools.partial(_naming, f"{table.path}.{scipys.__name__}")
+    return class_of(scipys, f"chainrule.{table.path}", again, naming)
 
 
 def _composed(table: Table, name: str, *args: Any, **settings: Any) -> Any:
     module = inspect.unwrap(getattr(table.scipys, name)).__module__
     function = getattr(run_again(module), name)
-    return function(*as_ndarrays(args), **{key: as_ndarrays(x) for key, x in settings.items()})
+    return function(*recording(args), **recording(settings))
 
 
 def run_again(name: str) -> ModuleType:
@@ -193,6 +178,9 @@ class _Names(ModuleType):
         return value
 
     def _find(self, name: str) -> Any:
+        if name == "__all__":  # of ``from … import *``
+            own = import_module(self.__name__)
+            return getattr(own, "__all__", [each for each in vars(own) if each[0] != "_"])
         if name in _COMPILED_RULES.get(self.__name__, {}):
             return _COMPILED_RULES[self.__name__][name]
         own = getattr(import_module(self.__name__), name)
@@ -201,11 +189,15 @@ class _Names(ModuleType):
                 own.__name__.rpartition(".")[2] == "numpy"
             )  # also the one of `array_api_compat`
             return chainrule.numpy if is_numpy else _Names(own.__name__)
+        if inspect.isroutine(own) and not inspect.isfunction(inspect.unwrap(own)):
+            return _of_numbers(f"{self.__name__}.{name}", own)
+        if name in ("get_lapack_funcs", "get_blas_funcs"):
+            return functools.partial(_fortran, own)
         if self.__name__.startswith(("scipy._lib", "scipy._external")):
             return _ARRAY_API[name] if name in _ARRAY_API else _of_library(own)
         package = ".".join(self.__name__.split(".")[:2])
         table = _TABLES.get(package)
-        is_public = getattr(import_module(package), name, None) is not None
+        is_public = name[0] != "_" and getattr(import_module(package), name, None) is not None
         if is_public and (
             table is None or name in {**table.declared, **table.objects, **table.makers}
         ):
@@ -219,10 +211,31 @@ class _Names(ModuleType):
         return own
 
 
+def _of_numbers(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compiled function, which takes arrays that record nothing as NumPy's."""
+
+    @functools.wraps(compiled, updated=())
+    def function(*args: Any, **settings: Any) -> Any:
+        if is_tracked(args, settings):
+            raise missing_rule(name, "it is compiled code")
+        return compiled(*arrays_of(args), **arrays_of(settings))
+
+    return function
+
+
+def _fortran(get: Callable[..., Any], names: Any, arrays: Any = (), **settings: Any) -> Any:
+    found = get(names, arrays_of(arrays), **settings)
+    single = isinstance(names, str)
+    functions = [
+        _of_numbers(f"scipy.linalg: {f.typecode}{f}", f) for f in ([found] if single else found)
+    ]
+    return functions[0] if single else functions
+
+
 def _of_library(own: Any) -> Any:
-    """Return a function of SciPy's library, run again if it computes with arrays."""
+    """Return a function or class of SciPy's library, run again if it computes with arrays."""
     found = inspect.unwrap(own) if inspect.isfunction(own) else own
-    if not inspect.isfunction(found) or found.__module__ not in _LIBRARY:
+    if not isinstance(found, FunctionType | type) or found.__module__ not in _LIBRARY:
         return own
     return getattr(run_again(found.__module__), own.__name__, own)
 
@@ -230,10 +243,11 @@ def _of_library(own: Any) -> Any:
 _LIBRARY = frozenset(
     [
         *("scipy._lib._array_api", "scipy._lib._util"),
+        "scipy._lib._elementwise_iterative_method",
         *(
             f"scipy.{package}.array_api_extra.{name}"
             for package in ("_lib", "_external")  # from SciPy 1.18 on
-            for name in ("_delegation", "_lib._funcs")
+            for name in ("_delegation", "_lib._funcs", "_lib._at")
         ),
     ]
 )
@@ -290,6 +304,8 @@ def _ours(package: str) -> Any:
 
 @functools.cache
 def _is_python(name: str) -> bool:
+    if name in ("scipy.linalg.blas", "scipy.linalg.lapack"):  # which look for what is compiled
+        return False
     found = find_spec(name)
     if found is None or not isinstance(found.loader, SourceFileLoader):
         return False
