@@ -116,15 +116,8 @@ def _as_list(x: Any) -> Any:
 
 
 def _is_instance(x: Any, kinds: Any) -> bool:
-    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place.
-
-    Objects of SciPy's own count as those of its classes that were run again.
-    """
+    """Tell whether an object is of a class: as NumPy's numbers, where it is in their place."""
     if isinstance(x, kinds):
         return True
-    if type(x).__module__.startswith("scipy."):
-        names = {(kind.__module__, kind.__name__) for kind in type(x).__mro__}
-        listed = kinds if isinstance(kinds, tuple) else (kinds,)
-        return any([(each.__module__, getattr(each, "__name__", "")) in names for each in listed])
     is_number = isinstance(x, Tensor) and not x.ndim and (is_tracked(x) or not is_known(x._array))
     return is_number and isinstance(x.dtype.type(0), kinds)

@@ -164,7 +164,7 @@ def either(
         if not tensors:
             if not any(map(callable, args)):
                 return scipys(*args, **settings)
-            before = _drawing(args), _drawing(settings)
+            before = [_kept(x) for x in args], {key: _kept(x) for key, x in settings.items()}
             try:
                 return scipys(*args, **settings)
             except Exception as error:
@@ -185,11 +185,9 @@ def either(
     return function
 
 
-def _drawing(arguments: Any) -> Any:
-    """Return arguments with generators of random numbers as they are now."""
-    parts = arguments.values() if isinstance(arguments, dict) else arguments
-    found = [copy.deepcopy(part) if hasattr(part, "random") else part for part in parts]
-    return dict(zip(arguments, found, strict=True)) if isinstance(arguments, dict) else tuple(found)
+def _kept(argument: Any) -> Any:
+    """Return an argument, a generator of random numbers as it is now."""
+    return copy.deepcopy(argument) if hasattr(argument, "random") else argument
 
 
 def _is_of_differentiated(error: BaseException | None) -> bool:
@@ -207,9 +205,8 @@ def either_class(
 ) -> Any:
     """Return a class whose calls make an object of SciPy's, or by `ours` where `chooses` says so.
 
-    `plain` makes SciPy's, in the place of its class.
-
-    Objects of SciPy's class and of `kind` count as its instances.
+    `plain` makes SciPy's, in the place of its class. Objects of that and of `kind` count as its
+    instances.
     """
 
     def instance_check(cls: Any, instance: Any) -> bool:

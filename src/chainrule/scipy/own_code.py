@@ -97,8 +97,8 @@ def _class(table: Table, scipys: type) -> Any:
     if not all(map(_is_python, bases)) or issubclass(scipys, BaseException | tuple):
         return None
 
-    def again() -> Any:
-        return getattr(run_again(scipys.__module__), scipys.__name__)
+    def again(kind: type) -> Any:
+        return getattr(run_again(kind.__module__), kind.__name__)
 
     naming = functools.partial(_naming, f"{table.path}.{scipys.__name__}")
     return class_of(scipys, f"chainrule.{table.path}", again, naming)
