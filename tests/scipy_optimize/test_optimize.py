@@ -653,7 +653,7 @@ def test_no_gradient_of_other_fields_of_results_is_lost() -> None:
 
 
 def test_other_names_are_scipys() -> None:
-    assert optimize.brute.__doc__ == reference.brute.__doc__
+    assert optimize.milp.__doc__ == reference.milp.__doc__
     assert optimize.Bounds is reference.Bounds
     with pytest.raises(AttributeError, match="nosuch"):
         _ = optimize.nosuch

@@ -184,3 +184,16 @@ def test_elements_have_the_type_that_is_asked_for(make: Any) -> None:
     wanted = make(scipy_sparse, np.ones(3))
     assert cr.grad(total)(2.0) == wanted.sum()
     assert (found[0].dtype, found[0].shape) == (wanted.dtype, wanted.shape)
+
+
+@pytest.mark.parametrize("name", ["spsolve", "spsolve-both", "spsolve-right", "spsolve-columns"])
+def test_jacobians_and_vmap_of_solutions(name: str) -> None:
+    def function(x: Any) -> Any:
+        return PROGRAMS[name](OURS, x)
+
+    slope = cr.jacobian(function)(X)
+    for k, row in enumerate(slope):
+        np.testing.assert_allclose(row, cr.grad(lambda x, k=k: function(x)[k])(X), rtol=1e-10)
+    points = np.stack([X, X + 0.1])
+    for each in (function, cr.jacobian(function)):
+        np.testing.assert_allclose(cr.vmap(each)(points), [each(x) for x in points], rtol=1e-10)

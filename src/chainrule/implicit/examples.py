@@ -40,8 +40,8 @@ class _Example(Interceptor):
             array = _array_of(tensor)
         except AttributeError:  # under construction
             return tensor
-        if array.__class__ is not BatchedArray:
-            return tensor
+        if array.__class__ is not BatchedArray or array.level not in self._index:
+            return tensor  # of the example, perhaps with all directions of a pass within it
         known = self._proxies.get(id(tensor))
         if known is None:
             node = SLOTS["_node"].__get__(tensor)

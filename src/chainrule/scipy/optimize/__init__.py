@@ -26,6 +26,7 @@ from chainrule.scipy.optimize.minimum_functions import (
 )
 from chainrule.scipy.optimize.root_functions import bisect, brenth, brentq, fsolve, newton, ridder
 from chainrule.scipy.optimize.roots import fixed_point, root, root_scalar
+from chainrule.scipy.optimize.searches import MINIMA, ROOTS, search
 from chainrule.scipy.optimize.sums_of_squares import least_squares
 from chainrule.scipy.optimize.unknowns import OPTIMIZE, by_numbers
 
@@ -59,6 +60,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in MINIMA or name in ROOTS:
+        return search(name)
     found = getattr(OPTIMIZE, name)
     if name == "linear_sum_assignment":  # whose results are indices
         return lambda *args, **kwargs: found(*arrays_of(args), **kwargs)

@@ -11,6 +11,7 @@ import chainrule.numpy as cnp
 from chainrule import ops
 from chainrule.autograd.function import Function
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import is_array, namespace
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
 from chainrule.errors import LinAlgError
@@ -18,6 +19,8 @@ from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.scipy.dispatch import has_tensors, missing_rule
 from chainrule.scipy.sparse.matrix import SparseMatrix, is_sparse, recorded, scipy_sparse
+from chainrule.transforms.vmap.batched_array import BatchedArray
+from chainrule.transforms.vmap.namespace import data_of, deepest_level
 
 _scipys = LazyModule("scipy.sparse.linalg", SCIPY)
 
@@ -31,7 +34,21 @@ class _System:
         self._factors: Any = None
 
     def solve(self, data: Any, rhs: Any, transposed: bool) -> Any:
-        """Return the solution for numbers."""
+        """Return the solution for arrays: at once for examples that share the matrix."""
+        level = deepest_level((data, rhs))
+        if level is None:
+            return self._of_numbers(data, rhs, transposed)
+        data, rhs = data_of(level, data), data_of(level, rhs)
+        if data.shape[0] == 1:
+            xp = namespace(rhs)
+            columns = xp.moveaxis(rhs, 0, -1)
+            found = self.solve(data[0], columns.reshape(self.size, -1), transposed)
+            return BatchedArray(level, xp.moveaxis(found.reshape(columns.shape), -1, 0))
+        sides = [rhs[0]] * data.shape[0] if rhs.shape[0] == 1 else rhs
+        found = [self.solve(*each, transposed) for each in zip(data, sides, strict=True)]
+        return BatchedArray(level, namespace(found[0]).stack(found))
+
+    def _of_numbers(self, data: Any, rhs: Any, transposed: bool) -> Any:
         if self._of is not data:
             places, shape = (self.row, self.col), (self.size, self.size)
             matrix = scipy_sparse.csc_array((data, places), shape=shape)
@@ -64,7 +81,7 @@ class _Solve(Function):
         ctx.system, ctx.transposed = system, transposed
         if found is None:
             found = system.solve(data._array, rhs._array, transposed)
-        x = make(np.asarray(found), None)
+        x = make(found if is_array(found) else np.asarray(found), None)
         ctx.save_for_backward(data, x)
         return x
 
