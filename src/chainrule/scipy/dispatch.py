@@ -150,6 +150,17 @@ def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:
     return scipys(*arrays_of(args), **arrays_of(settings))
 
 
+def are_constants(results: Any) -> bool:
+    """Return whether results are integers, truth values and texts, whose derivative is 0."""
+    leaves = [np.asarray(leaf) for leaf in _leaves(results) if leaf is not None]
+    return all(
+        [
+            all(map(are_constants, x.ravel())) if x.dtype == object else x.dtype.kind in "iubU"
+            for x in leaves
+        ]
+    )
+
+
 # --- the choice between SciPy's function and ours -------------------------------------------------
 
 
@@ -311,10 +322,13 @@ def _by_scipy(scipys: Function, args: Any, settings: Any) -> Any:
 
     Nothing is overwritten: the log of writes would not know.
     """
-    bound = _signature(scipys).bind(*arrays_of(args), **arrays_of(settings))
-    for name in bound.arguments:
-        if name.startswith("overwrite"):
-            bound.arguments[name] = False
+    numbers, options = arrays_of(args), arrays_of(settings)
+    with contextlib.suppress(ValueError):  # of compiled functions, which have no signature
+        bound = _signature(scipys).bind(*numbers, **options)
+        for name in bound.arguments:
+            if name.startswith("overwrite"):
+                bound.arguments[name] = False
+        numbers, options = bound.args, bound.kwargs
     dtypes = [x.dtype for x in _leaves((args, settings)) if isinstance(x, Tensor | np.ndarray)]
     narrow = np.result_type(*dtypes).char in "eFf"
 
@@ -326,7 +340,7 @@ def _by_scipy(scipys: Function, args: Any, settings: Any) -> Any:
             array = array.astype(array.dtype.char.translate(_NARROW))
         return make(array, None)
 
-    return pytree.map_leaves(scipys(*bound.args, **bound.kwargs), convert)
+    return pytree.map_leaves(scipys(*numbers, **options), convert)
 
 
 _NARROW = str.maketrans("dD", "fF")

@@ -6,6 +6,7 @@ SciPy itself is not changed. What it does in compiled code raises where a gradie
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -17,15 +18,18 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 import chainrule.numpy
 from chainrule.autograd.conversions import DifferentiatedError
+from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY
 from chainrule.errors import AutogradError, MissingRuleError
 from chainrule.interop.math_modules import NUMBERS
-from chainrule.interop.operands import are_known, arrays_of, is_tracked
+from chainrule.interop.operands import are_known, arrays_of, is_tracked, tensors_in
 from chainrule.interop.source_code import recording_code, run_code
 from chainrule.numpy.array_class import ndarray
-from chainrule.scipy.dispatch import RUN_AGAIN, Table, either, missing_rule
+from chainrule.scipy.dispatch import RUN_AGAIN, Table, are_constants, either, missing_rule
 from chainrule.scipy.own_classes import class_of, recording
 
 __all__ = ["compose", "compose_others", "replace_compiled", "run_again", "stand_for"]
@@ -212,13 +216,24 @@ class _Names(ModuleType):
 
 
 def _of_numbers(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a compiled function, which takes arrays that record nothing as NumPy's."""
+    """Return a compiled function, which takes arrays that record nothing as NumPy's.
+
+    Integers and truth values that it finds are constants.
+    """
 
     @functools.wraps(compiled, updated=())
     def function(*args: Any, **settings: Any) -> Any:
-        if is_tracked(args, settings):
-            raise missing_rule(name, "it is compiled code")
-        return compiled(*arrays_of(args), **arrays_of(settings))
+        for x in tensors_in((args, settings)):
+            if not is_known(x._array):
+                np.asarray(x._array)  # the error of a symbol or a batched array says what to do
+        numbers, options = arrays_of(args), arrays_of(settings)
+        if not is_tracked(args, settings):
+            return compiled(*numbers, **options)
+        with contextlib.suppress(Exception):
+            found = compiled(*numbers, **options)
+            if found is not None and are_constants(found):
+                return found
+        raise missing_rule(name, "it is compiled code")
 
     return function
 

@@ -19,6 +19,7 @@ from chainrule.scipy.interpolate import (
     grids,
     polynomial_interpolants,
     radial,
+    scattered,
 )
 from chainrule.scipy.interpolate.interpolant import TABLE as _TABLE
 from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
@@ -31,6 +32,8 @@ _OURS = (
     *(grids.interp1d, grids.RegularGridInterpolator, grids.interpn, radial.RBFInterpolator),
     *(bsplines.BSpline, bsplines.make_interp_spline, bsplines.splev),
     *(polynomial_interpolants.BarycentricInterpolator, polynomial_interpolants.KroghInterpolator),
+    *(scattered.LinearNDInterpolator, scattered.NearestNDInterpolator),
+    scattered.CloughTocher2DInterpolator,
     *(fitpack.UnivariateSpline, fitpack.InterpolatedUnivariateSpline),
     *(fitpack.LSQUnivariateSpline, fitpack.make_lsq_spline, fitpack.splrep),
 )
