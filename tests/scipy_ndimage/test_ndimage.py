@@ -67,6 +67,21 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             SPLINES.items(), 5 * [("constant", 3), ("grid-wrap", 2)], strict=False
         )
     },
+    "grey_closing": (lambda s, x: s.grey_closing(x, size=(3, 2)), [IMAGE]),
+    "grey_opening": (
+        lambda s, x: s.grey_opening(x, structure=np.outer([0.1, 0.3, 0.1], [0.2, 0.4])),
+        [IMAGE],
+    ),
+    "black_tophat": (lambda s, x: s.black_tophat(x, footprint=LABELS[:3, :3] < 1), [IMAGE]),
+    "generic_filter": (
+        lambda s, x: s.generic_filter(x, lambda w: (w**2).sum(), 2, mode="wrap"),
+        [IMAGE],
+    ),
+    "geometric_transform": (
+        lambda s, x: s.geometric_transform(x, lambda o: (o[0] * 0.9, o[1] * 0.8 + 0.1), order=1),
+        [IMAGE],
+    ),
+    "fourier_uniform": (lambda s, x: s.fourier_uniform(x, 2.0), [IMAGE]),
     "weights": (lambda s, x, w: s.correlate(x, w, mode="constant"), [IMAGE, KERNEL]),
     "weights-1d": (lambda s, x, w: s.convolve1d(x, w, mode="wrap"), [IMAGE, TAPS]),
     "width": (lambda s, x, w: s.gaussian_filter(x, w, (0, 1)), [IMAGE, np.array([1.2, 0.8])]),

@@ -121,6 +121,10 @@ COMPOSED: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "deconvolve": (lambda s, x, b: s.deconvolve(x, b)[0], [SIGNAL, np.array([1.0, 0.4])]),
     "wiener": (lambda s, x: s.wiener(x, 3, 0.1), [SIGNAL]),
     "medfilt": (lambda s, x: s.medfilt(x, 3), [SIGNAL]),
+    "sepfir2d": (
+        lambda s, x, h: s.sepfir2d(x.reshape(3, -1), h, [0.3, 0.5, 0.25]),
+        [SIGNAL, np.array([0.2, 0.6, 0.1])],
+    ),
     "hilbert2": (lambda s, x: s.hilbert2(x), [ROWS]),
     "envelope": (lambda s, x: s.envelope(x), [SIGNAL]),
     "vectorstrength": (lambda s, x, p: s.vectorstrength(x, p[0]), [SIGNAL, np.array([2.0])]),

@@ -14,7 +14,7 @@ from chainrule.scipy.ndimage.arguments import TABLE, image, one_for_each, window
 from chainrule.scipy.ndimage.linear_filters import extended
 
 
-def _windows(
+def windows_of(
     name: str, x: Tensor, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Tensor:
     """Return the elements of the window around each element, along a new last axis."""
@@ -60,7 +60,7 @@ def maximum_filter(
 ) -> Tensor:
     """Return the largest elements of windows; equal ones share the derivative."""
     x = image("maximum_filter", input, output)
-    windows = _windows("maximum_filter", x, size, footprint, mode, cval, origin, axes)
+    windows = windows_of("maximum_filter", x, size, footprint, mode, cval, origin, axes)
     return ops.amax(windows, dim=-1)
 
 
@@ -78,7 +78,7 @@ def minimum_filter(
 ) -> Tensor:
     """Return the smallest elements of windows; equal ones share the derivative."""
     x = image("minimum_filter", input, output)
-    windows = _windows("minimum_filter", x, size, footprint, mode, cval, origin, axes)
+    windows = windows_of("minimum_filter", x, size, footprint, mode, cval, origin, axes)
     return ops.amin(windows, dim=-1)
 
 
@@ -96,7 +96,7 @@ def median_filter(
 ) -> Tensor:
     """Return the medians of windows: of an even number of elements, the upper one."""
     x = image("median_filter", input, output)
-    windows = _windows("median_filter", x, size, footprint, mode, cval, origin, axes)
+    windows = windows_of("median_filter", x, size, footprint, mode, cval, origin, axes)
     return _of_rank(windows, windows.shape[-1] // 2)
 
 
@@ -115,7 +115,7 @@ def percentile_filter(
 ) -> Tensor:
     """Return the elements of windows that are above a share of the others, in percent."""
     x = image("percentile_filter", input, output)
-    windows = _windows("percentile_filter", x, size, footprint, mode, cval, origin, axes)
+    windows = windows_of("percentile_filter", x, size, footprint, mode, cval, origin, axes)
     share = percentile + 100.0 if percentile < 0 else percentile
     if not 0 <= share <= 100:
         raise ArgumentError(f"percentile_filter: invalid percentile: {percentile}")
@@ -138,7 +138,7 @@ def rank_filter(
 ) -> Tensor:
     """Return the elements of windows that are larger than `rank` others of them."""
     x = image("rank_filter", input, output)
-    windows = _windows("rank_filter", x, size, footprint, mode, cval, origin, axes)
+    windows = windows_of("rank_filter", x, size, footprint, mode, cval, origin, axes)
     count = windows.shape[-1]
     if not -count <= rank < count:
         raise ArgumentError(

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from chainrule.scipy.own_code import compose as _compose
 from chainrule.scipy.own_code import compose_others as _compose_others
-from chainrule.scipy.signal import convolutions, filters, peaks, spectra
+from chainrule.scipy.signal import compiled, convolutions, filters, spectra
 from chainrule.scipy.signal.arguments import TABLE as _TABLE
 
-_FAMILIES = (convolutions, filters, peaks, spectra)
+_FAMILIES = (compiled, convolutions, filters, spectra)
 
 _COMPOSED = """
     resample resample_poly decimate deconvolve wiener medfilt order_filter hilbert2 envelope

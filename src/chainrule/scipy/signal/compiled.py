@@ -1,10 +1,12 @@
-"""Prominences and widths of peaks, whose places are constants: they follow by looking up samples.
+"""Functions that SciPy computes in compiled code: peaks, whose places are constants, and images.
 
-SciPy's own code in Python does the rest of `find_peaks`, `peak_prominences` and `peak_widths`.
+Heights, prominences and widths of peaks follow by looking up samples. SciPy's own code in Python
+does the rest of `find_peaks`, `peak_prominences` and `peak_widths`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import numpy as np
 import chainrule.numpy as cnp
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.interop.operands import array_of
+from chainrule.scipy import ndimage
 from chainrule.scipy.own_code import replace_compiled
+from chainrule.scipy.signal.arguments import TABLE
 
 _scipys = LazyModule("scipy.signal._peak_finding_utils", SCIPY)
 
@@ -42,6 +46,18 @@ def _crossing(x: Any, height: Any, places: Any, step: int) -> Any:
     found = cnp.array(places)
     found[apart] = low + step * (height[apart] - x[low]) / (x[high] - x[low])
     return found
+
+
+@TABLE.function("medfilt2d", "selection")
+def _medfilt2d(input: Any, kernel_size: Any = 3) -> Any:
+    return import_module("chainrule.scipy.signal").medfilt(input, kernel_size)
+
+
+@TABLE.function("sepfir2d", "linear in the image and in each row of coefficients")
+def _sepfir2d(input: Any, hrow: Any, hcol: Any) -> Any:
+    for axis, row in ((1, hrow), (0, hcol)):
+        input = ndimage.convolve1d(input, row, axis, mode="reflect")
+    return input
 
 
 replace_compiled(
