@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy as xp
 
 KEYS = [
     0,
@@ -311,3 +312,65 @@ def test_a_series_of_pandas_is_an_index(values):
     assert y.tolist() == [5.0, 0.0, 5.0]
     with pytest.raises(IndexError, match="are valid indices"):
         x[pandas.Series(["a", "b", "c"])]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(None), [2, 0], slice(None)),
+        (slice(None), [2, 0], slice(1, 3)),
+        (..., [2, 0]),
+        (slice(None), [True, False, True, True]),
+        (slice(None), [2, 0], [1, 1]),
+        (None, slice(None), [2, 0]),
+        (slice(None), 1, [2, 0]),
+    ],
+    ids=str,
+)
+def test_what_an_index_selects_is_in_c_order(key):
+    array = data()
+    key = tuple([np.array(part) if isinstance(part, list) else part for part in key])
+    found = cr.tensor(array)[key]
+    assert found.view(-1).tolist() == array[key].ravel().tolist()  # a view: contiguous
+    columns = cr.tensor(np.stack([array, array], -1))[..., 0]  # ordered, and not contiguous
+    assert columns[key].view(-1).tolist() == array[key].ravel().tolist()
+
+
+def test_an_index_keeps_the_order_of_dimensions_of_a_transposed_tensor():
+    x = cr.tensor(data()).permute(2, 0, 1)
+    assert x[:, cr.tensor([2, 0])].tolist() == x.numpy()[:, [2, 0]].tolist()
+    assert x[..., cr.tensor([2, 0]), :].shape == (5, 2, 4)
+
+
+KEYS_APART = [  # with what PyTorch's are equal to
+    ((0, slice(None), [1, 3, 0]), lambda x: x[0][:, [1, 3, 0]]),
+    (([1, 2], slice(None), -1), lambda x: x[..., -1][[1, 2]]),
+    ((1, slice(None), [True, False] * 2 + [True]), lambda x: x[1][:, [True, False] * 2 + [True]]),
+    ((1, None, [2, 0]), lambda x: x[1][None, [2, 0]]),
+    ((1, ..., [2, 0]), lambda x: x[1][..., [2, 0]]),
+    ((0, slice(1, 3), [[1], [0]]), lambda x: x[0, 1:3][:, [[1], [0]]]),
+]
+
+
+@pytest.mark.parametrize(("key", "apart"), KEYS_APART, ids=[str(key) for key, _ in KEYS_APART])
+def test_ints_that_are_apart_from_arrays_select_first(key, apart):
+    """As in PyTorch; for NumPy, `x[0, :, i]` has the dimension of i in front."""
+    x = cr.tensor(data(), requires_grad=True)
+    wanted = apart(data())
+    assert x[key].tolist() == wanted.tolist()
+    weights = np.arange(wanted.size, dtype=float).reshape(wanted.shape)
+    (x[key] * weights).sum().backward()
+    y, by_hand = cr.zeros(3, 4, 5, dtype=cr.float64), np.zeros((3, 4, 5))
+    y[key] = weights
+    numbers = apart(np.arange(60).reshape(3, 4, 5))
+    by_hand.reshape(-1)[numbers] = weights
+    assert y.tolist() == by_hand.tolist() == x.grad.tolist()
+    assert cr.vmap(lambda row: row[key])(x[None])[0].tolist() == wanted.tolist()
+    assert cr.compile(lambda row: row[key] * 2)(x.detach()).tolist() == (wanted * 2).tolist()
+    assert xp.array(data())[key].tolist() == data()[key].tolist()
+
+
+def test_an_ellipsis_of_no_dimensions_does_not_separate_arrays():
+    x = cr.tensor(data())
+    found = x[:, cr.tensor([0, 2, 1]), ..., cr.tensor([1, 1, 4])]
+    assert found.tolist() == data()[:, [0, 2, 1], [1, 1, 4]].tolist()

@@ -540,6 +540,35 @@ def test_a_backward_pass_in_a_vmap_does_not_reach_leaves_outside() -> None:
     assert w.grad is None
 
 
+def test_gradients_of_a_graph_from_outside_by_a_batch_of_cotangents() -> None:
+    """The rows of a Jacobian, as PyTorch's tutorials compute them."""
+    x, w = double([1.0, -2.0]).requires_grad_(), double([3.0, 0.5]).requires_grad_()
+    y = x**3 * w.sum() + x.sum() * w
+    eye = double(np.eye(2))
+    keep: Any = {"retain_graph": True}
+
+    def rows(*of: cr.Tensor) -> Any:
+        return cr.vmap(lambda v: cr.autograd_grad(y, of, v, **keep))(eye)
+
+    by_hand = [cr.autograd_grad(y, (x, w), v, **keep) for v in eye]
+    for found, wanted in zip(rows(x, w), zip(*by_hand, strict=True), strict=True):
+        same(found, cr.stack(wanted))
+    product = cr.vmap(lambda v, u: cr.autograd_grad([y * u, y], x, [v, v], **keep)[0])
+    same(product(eye, double([2.0, 3.0])), cr.stack([3 * by_hand[0][0], 4 * by_hand[1][0]]))
+    nested = cr.vmap(lambda u: cr.vmap(lambda v: cr.autograd_grad(y, x, u * v, **keep)[0])(eye))
+    same(nested(eye), cr.stack([cr.stack([u * v @ rows(x)[0] for v in eye]) for u in eye]))
+    (gradient,) = cr.autograd_grad(y.sum(), x, create_graph=True)
+    hessian = cr.vmap(lambda v: cr.autograd_grad(gradient, x, v, create_graph=True)[0])(eye)
+    same(hessian, np.diag(6 * x.detach().numpy() * 3.5))
+    same(cr.autograd_grad(hessian.sum(), x, **keep)[0], double([21.0, 21.0]))
+    same(cr.vmap(lambda u: u * cr.autograd_grad(y.sum(), x, **keep)[0])(eye).sum(0), gradient)
+    unused = cr.vmap(lambda v: v * (cr.autograd_grad(y, eye2, v, **keep, **none)[0] is None))
+    eye2, none = double([1.0, 2.0]).requires_grad_(), {"allow_unused": True}
+    same(unused(eye), eye)
+    with pytest.raises(cr.ShapeError, match="Mismatch in shape"):
+        cr.vmap(lambda v: cr.autograd_grad(y, x, v[:1])[0])(eye)
+
+
 def test_an_exception_leaves_nothing_behind() -> None:
     class Stop(Exception):
         pass

@@ -407,7 +407,7 @@ def autograd_grad(
             return dict(zip(names, zeros, strict=True)) if named else tuple(zeros)
     run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
     if (interceptor := INTERCEPTOR.get()) is not None:
-        interceptor.check_pass(run.pending, [node for node, _ in targets])
+        run.crosses, targets = interceptor.check_pass(run.pending, targets)
     run.retaining = False
     run.capture_only(targets)
     run_pass(run)

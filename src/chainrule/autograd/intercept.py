@@ -43,9 +43,14 @@ class Interceptor(Protocol):
     def array(self, array: Any) -> Any:
         """Return the proxy of an array that was made during the interception."""
 
-    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
-        """Raise for a pass from `roots` to `targets` whose gradients would be wrong here: none."""
-        return None
+    def check_pass(
+        self, roots: Iterable[Node], targets: list[tuple[Node, int]]
+    ) -> tuple[bool, list[tuple[Node, int]]]:
+        """Return whether a pass crosses to nodes outside, and its targets there.
+
+        Targets are nodes and numbers of their outputs. Raise if gradients would be wrong here.
+        """
+        return False, targets
 
 
 INTERCEPTOR: ContextVar[Interceptor | None] = ContextVar("chainrule interceptor", default=None)

@@ -120,6 +120,7 @@ class BackwardPass:
     infinite: dict[Node, Any]  # only in anomaly mode, by node: where its infinite cotangent began
     captures: Mapping[Node, list[tuple[int, int]]] = {}  # (output index, key in `captured`)
     captured: dict[int, Any]
+    crosses: bool = False  # from a vmap to the graph outside, whose nodes run on its batch
     receiving: set[Node] | None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # those of them that must run
     leaves: dict[AccumulateGrad, Any] | None = None  # in a walk: those without hooks, in any order

@@ -200,28 +200,41 @@ def _use_flat_index(x: Array, key: Any, copies: bool) -> bool:
     return bool(x.flags.c_contiguous) or (copies and x.size <= 4 * count)
 
 
-def _take_axis(key: Any) -> int | None:
-    """Return the axis if only one is indexed, by an integer array: `take` is twice as fast then."""
+def _take_axis(key: Any, ndim: int) -> tuple[Array, int] | None:
+    """Return the index array and its axis if it is the only one and has integers, else None.
+
+    `take` is twice as fast then.
+    """
     parts = key if key.__class__ is tuple else (key,)
-    last = parts[-1] if parts else None
-    if last.__class__ is not np.ndarray or last.dtype.kind != "i":
+    if len(parts) > ndim + 1:
         return None
-    for part in parts[:-1]:
-        if part.__class__ is not slice or part != _ALL:
+    found, axis = None, 0
+    for part in parts:
+        if part is Ellipsis:
+            axis += ndim - len(parts) + 1
+            continue
+        if part.__class__ is np.ndarray and found is None and part.dtype.kind == "i":
+            found = part, axis
+        elif part.__class__ is not slice or part != _ALL:
             return None
-    return len(parts) - 1
+        axis += 1
+    return found if axis <= ndim else None
 
 
 _ALL = slice(None)
 
 
 def read(x: Array, key: Any) -> Array:
-    """Return ``x[key]``."""
-    axis = _take_axis(key)
-    if axis is not None and axis < x.ndim and x.flags.c_contiguous and x.size:
-        return x.take(key if key.__class__ is np.ndarray else key[-1], axis)
+    """Return ``x[key]``, in C order unless the dimensions of `x` are in another one."""
+    if x.flags.c_contiguous and x.size and (taken := _take_axis(key, x.ndim)) is not None:
+        return x.take(*taken)
     found = flat_positions(key, x.shape) if _use_flat_index(x, key, True) else None
-    return x[key] if found is None else x.reshape(-1).take(found)
+    if found is not None:
+        return x.reshape(-1).take(found)
+    out = x[key]
+    if out.flags.c_contiguous or list(x.strides) != sorted(x.strides, reverse=True):
+        return out
+    return np.ascontiguousarray(out)
 
 
 def write(out: Array, key: Any, value: Array) -> None:

@@ -188,6 +188,9 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     # --- items ---
 
+    numpy_indices = True
+    """The dimensions of ``x[0, :, i]`` are in NumPy's order."""
+
     def __getitem__(self, key: Any) -> Any:
         is_number = _is_number(key)
         if is_number and self._array.__class__ is np.ndarray and not self.requires_grad:

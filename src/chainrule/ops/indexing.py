@@ -64,6 +64,8 @@ def get_item(x: Tensor, key: Any) -> Tensor:
                 return _getitem(x, key=key if EllipsisType in kinds else (*key, ...))
         key = as_key(key, x._array)
         if not is_basic_index(key):
+            if key.__class__ is tuple and len(key) > 2:
+                x, key = _ordered(x, key)
             if isinstance(key, ArrayProxy) and key.is_unknown_mask:
                 found: Tensor = Selection.of(x, key)
                 return found
@@ -96,9 +98,46 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
         leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))
         value = _reshape(value, shape=shape[leading:])
     try:
-        set_item(x, as_key(key, x._array), value)
+        key = as_key(key, x._array)
+        if key.__class__ is tuple and len(key) > 2:
+            x, key = _ordered(x, key)
+        set_item(x, key, value)
     except IndexError as error:
         raise translate_index_error(error) from None
+
+
+def _ordered(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, Any]:
+    """Return a view and the index of it for which NumPy has PyTorch's order of dimensions.
+
+    In ``x[0, :, i]``, NumPy counts 0 as an array that is apart from i, so that the dimension of i
+    is the first. PyTorch selects with the ints first, and ignores an Ellipsis of no dimensions.
+    """
+    kinds = [part.__class__ for part in key]
+    taken = [i for i, kind in enumerate(kinds) if kind is int or kind not in _BASIC]
+    if not taken or taken[-1] - taken[0] < len(taken) or getattr(x, "numpy_indices", False):
+        return x, key
+    dims = [_dims(part) for part in key]
+    if EllipsisType in kinds and sum(dims) == x._array.ndim:
+        key = tuple([part for part in key if part is not Ellipsis])
+        dims = [_dims(part) for part in key]
+    if int in kinds and len(taken) > kinds.count(int):
+        view: list[Any] = []
+        for part, count in zip(key, dims, strict=True):
+            kept = part is Ellipsis or part.__class__ is int
+            view += [part] if kept else [slice(None)] * count
+        if not any(part is Ellipsis for part in view):
+            view.append(...)
+        x = _getitem(x, key=tuple(view))
+        key = tuple([part for part in key if part.__class__ is not int])
+    return x, key
+
+
+def _dims(part: Any) -> int:
+    """Return the number of dimensions that a part of an index takes."""
+    if part is None or part is Ellipsis or part.__class__ is bool:
+        return 0
+    is_mask = hasattr(part, "dtype") and part.dtype.kind == "b"
+    return part.ndim if is_mask else 1
 
 
 @operation(method="__delitem__")

@@ -88,21 +88,24 @@ class InnerTrace(Trace):
         capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, leaf)
         return capture
 
-    def check_pass(self, roots: Iterable[Node], targets: Iterable[Node]) -> None:
+    def check_pass(
+        self, roots: Iterable[Node], targets: list[tuple[Node, int]]
+    ) -> tuple[bool, list[tuple[Node, int]]]:
         """Raise if a pass of the user's would miss a path between tensors from outside.
 
         They are leaves here, whatever they depend on there. The compiler's own passes add up the
         paths outside afterwards.
         """
         if _OWN_PASS.get():
-            return
-        reached, wanted = reachable(roots), set(targets)
+            return False, targets
+        reached, wanted = reachable(roots), {node for node, _ in targets}
         self.passes.append((reached, wanted))
         outside = self._outside()
         outer = {outside[node] for node in wanted if node in outside}
         for node in reached.intersection(outside).difference(wanted) if outer else ():
             if not outer.isdisjoint(self.histories(outside[node])):
                 raise _lost_history(node)
+        return False, targets
 
     def _outside(self) -> dict[Node, Node]:
         """Return the outer nodes of tensors from outside, by their nodes here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.intercept import (
@@ -72,6 +72,16 @@ class VmapInterpreter(Interceptor):
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
             value = BatchBoundary(self.level, value, None, True)  # saved by a node outside
         return self.proxy(tensor), value
+
+    def check_pass(
+        self, roots: Iterable[Node], targets: list[tuple[Node, int]]
+    ) -> tuple[bool, list[tuple[Node, int]]]:
+        outside = list(targets)
+        for i, (node, output) in enumerate(targets):
+            while isinstance(node, BatchBoundary) and node.is_shared and not node.level.finished:
+                node, output = endpoint(node.edges[0])
+            outside[i] = node, output
+        return outside != targets, outside
 
     def nested_in(self, outer: Any) -> VmapInterpreter:
         """Return an interpreter of the same run for tensors that another vmap has batched before.
@@ -163,9 +173,16 @@ class BatchBoundary(Node):
     def name(self) -> str:
         return "VmapBackward0"
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it leads to a tensor from outside, shared by all examples."""
+        return self.into and self.dim is None
+
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
+        if run.crosses and self.is_shared and not self.level.finished:
+            return [g]  # what is outside has a gradient for each example
         interceptor: Any = INTERCEPTOR.get()
-        if self.into and self.dim is None and getattr(interceptor, "level", None) is self.level:
+        if self.is_shared and getattr(interceptor, "level", None) is self.level:
             raise AutogradError(
                 "vmap: a backward pass in a mapped function reached a tensor from outside, whose "
                 "gradient is a sum over examples, known only when vmap returns: pass it as an "
