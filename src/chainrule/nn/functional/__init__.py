@@ -15,6 +15,7 @@ from chainrule.nn.functional.interpolate import *
 from chainrule.nn.functional.linear import *
 from chainrule.nn.functional.losses import *
 from chainrule.nn.functional.losses_classification import *
+from chainrule.nn.functional.losses_ctc import *
 from chainrule.nn.functional.losses_margin import *
 from chainrule.nn.functional.normalization import *
 from chainrule.nn.functional.padding import *
@@ -27,6 +28,7 @@ if not TYPE_CHECKING:  # as in `ops`
             "activations",
             "adaptive_pooling",
             "losses_classification",
+            "losses_ctc",
             "attention",
             "pooling",
             "normalization",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelMarginLoss",
@@ -156,6 +158,82 @@ class CrossEntropyLoss(_Loss):
     reduce: bool | None = None
     reduction: str = "mean"
     label_smoothing: float = 0.0
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """Cross-entropy of a linear layer's outputs: see `nn.functional.linear_cross_entropy`.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+        Sizes of the input and of the scores.
+    out_features : tuple of ints, default ()
+        Shape of the targets of one row.
+    bias : bool, default False
+        Whether the linear layer has a bias.
+    device, dtype
+        Those of the linear layer.
+    reduction, weight, ignore_index, label_smoothing, options
+        As for `nn.functional.linear_cross_entropy`.
+
+    Attributes
+    ----------
+    linear : Linear
+        The layer; its outputs are the scores of all targets.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> loss = cr.nn.LinearCrossEntropyLoss(3, 10)
+    >>> loss(cr.ones(2, 3), cr.tensor([0, 9])).shape
+    ()
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: DeviceLike = None,
+        dtype: DTypeLike = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,  # of PyTorch's parts, which are not needed here
+    ) -> None:
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        count = math.prod(self.out_features, start=num_classes)
+        self.linear = Linear(in_features, count, bias, device, dtype)
+
+    def forward(self, input: Any, target: Any) -> Tensor:
+        """Return the loss of features."""
+        layer, shape = self.linear, (self.num_classes, *self.out_features)
+        return F.linear_cross_entropy(
+            input,
+            layer.weight.reshape(*shape, layer.in_features),
+            target,
+            linear_bias=None if layer.bias is None else layer.bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the sizes and settings."""
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options=None"
+        )
 
 
 class GaussianNLLLoss(_Loss):
