@@ -56,7 +56,7 @@ class HookView(MutableMapping[int, Callable[..., Any]]):
 
     def __init__(self, module: Module, kind: str) -> None:
         self._module, self._kind = module, kind
-        self._paired = kind in ("pre", "post")  # with whether they take keywords
+        self._paired = kind in ("pre", "post", "state", "load_pre")  # with a flag
 
     def _own(self) -> dict[int, Any]:
         hooks = self._module._hooks
@@ -100,16 +100,85 @@ class HookDictionary:
         view.update(hooks)
 
 
-class HookDictionaries:
-    """The hooks of a module, a dictionary of each kind under PyTorch's names."""
+class Hooked:
+    """The hooks of a module: methods that register them, and a dictionary of each kind."""
 
     _forward_pre_hooks = HookDictionary("pre")
     _forward_hooks = HookDictionary("post")
     _backward_pre_hooks = HookDictionary("backward_pre")
     _backward_hooks = HookDictionary("backward")
+    _state_dict_pre_hooks = HookDictionary("state_pre")
     _state_dict_hooks = HookDictionary("state")
     _load_state_dict_pre_hooks = HookDictionary("load_pre")
     _load_state_dict_post_hooks = HookDictionary("load")
+
+    _hooks: Hooks | None
+
+    def _hook(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
+        if self._hooks is None:
+            self._hooks = Hooks()
+        return self._hooks.add(kind, hook, prepend)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before `forward`; it may return other arguments."""
+        return self._hook("pre", (with_kwargs, hook), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after `forward`; it may return another output."""
+        if always_call:
+            raise NotImplementedError("always_call=True is not supported: catch the error instead")
+        return self._hook("post", (with_kwargs, hook), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` once the input's gradient is there."""
+        return self._hook("backward", hook, prepend)
+
+    register_backward_hook = register_full_backward_hook
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the backward pass of this module."""
+        return self._hook("backward_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, metadata)`` after `state_dict`."""
+        return self._hook("state", (False, hook))
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before `state_dict`."""
+        return self._hook("state_pre", hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return self._hook("state", (True, hook))  # it may return another dict
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call a hook before this module is loaded, with the state dict, which it may change.
+
+        Its arguments are ``(module, state_dict, prefix, metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)``.
+        """
+        return self._hook("load_pre", (True, hook))
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return self._hook("load_pre", (with_module, hook))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` after this module was loaded."""
+        return self._hook("load", hook)
 
 
 def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True) -> Any:

@@ -54,7 +54,7 @@ def _infer_parameters(module: Any, args: Any, kwargs: Any) -> None:
             "initialize_parameters materializes only some of its parameters"
         )
     module._hooks.remove("pre", lambda hook: hook[1] is _infer_parameters)
-    module._hooks.remove("load_pre", lambda hook: hook is _materialize_from)
+    module._hooks.remove("load_pre", lambda pair: pair[1] is _materialize_from)
     if not module._hooks.any:
         module._hooks = None
     if module.cls_to_become is not None:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainrule.arguments import DeviceLike, DTypeLike, destination, dtype_of
 from chainrule.autograd.modes import no_grad
-from chainrule.autograd.node import RemovableHandle
 from chainrule.autograd.tensor import Tensor, is_parameter, member_kind
 from chainrule.errors import ArgumentError, ArgumentTypeError, LocatedError
 from chainrule.interrupts import call_then
 from chainrule.nn.modules.hooks import (
     GLOBAL_HOOKS,
-    HookDictionaries,
-    Hooks,
+    Hooked,
     call_with_hooks,
     note_failure,
 )
@@ -30,7 +28,13 @@ from chainrule.nn.modules.members import (
     check_member,
     not_initialized,
 )
-from chainrule.nn.modules.state import IncompatibleKeys, load_state, save_state
+from chainrule.nn.modules.state import (
+    IncompatibleKeys,
+    load_members,
+    load_state,
+    save_members,
+    save_state,
+)
 from chainrule.nn.parameter import Parameter, is_uninitialized
 from chainrule.pytree import Stateful
 
@@ -45,7 +49,7 @@ def _no_forward(self: Module, *inputs: Any) -> Any:
     )
 
 
-class Module(Stateful, HookDictionaries):
+class Module(Stateful, Hooked):
     """The base class of layers and networks.
 
     A subclass makes its layers and parameters in ``__init__``, after ``super().__init__()``, and
@@ -79,8 +83,6 @@ class Module(Stateful, HookDictionaries):
     training: bool
     _kinds: dict[str, str] = NotInitialized()  # type: ignore[assignment]
     """The kind of each member, by name, in the order of registration."""
-
-    _hooks: Hooks | None
 
     def __init__(self) -> None:
         values = self.__dict__
@@ -501,8 +503,7 @@ class Module(Stateful, HookDictionaries):
         ['0.weight', '0.bias']
         """
         found = OrderedDict[str, Any]() if destination is None else destination
-        save_state(self, found, prefix, keep_vars)
-        return found
+        return save_state(self, found, prefix, keep_vars)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -536,6 +537,17 @@ class Module(Stateful, HookDictionaries):
         <All keys matched successfully>
         """
         return load_state(self, state_dict, strict, assign)
+
+    # PyTorch's names of what a subclass may override.
+    _version = 1
+    _save_to_state_dict = save_members
+    _load_from_state_dict = load_members
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: calls of modules are compiled within a function, as by `chainrule.compile`.
+
+        Arguments are those of PyTorch's method, whose calls give the same numbers as before.
+        """
 
     def _tensors(self) -> dict[str, Any]:
         # Leaves of this module have no history; within a transform, its tensors keep theirs.
@@ -573,62 +585,6 @@ class Module(Stateful, HookDictionaries):
                 owner[name] = value
 
         return call_then(restore, replace_and_call)
-
-    # --- hooks ---
-
-    def _hook(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
-        if self._hooks is None:
-            self._hooks = Hooks()
-        return self._hooks.add(kind, hook, prepend)
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before `forward`; it may return other arguments."""
-        return self._hook("pre", (with_kwargs, hook), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; it may return another output."""
-        if always_call:
-            raise NotImplementedError("always_call=True is not supported: catch the error instead")
-        return self._hook("post", (with_kwargs, hook), prepend)
-
-    def register_full_backward_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` once the input's gradient is there."""
-        return self._hook("backward", hook, prepend)
-
-    register_backward_hook = register_full_backward_hook
-
-    def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], prepend: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the backward pass of this module."""
-        return self._hook("backward_pre", hook, prepend)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, metadata)`` after `state_dict`."""
-        return self._hook("state", hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call a hook before this module is loaded, with the state dict, which it may change.
-
-        Its arguments are ``(module, state_dict, prefix, metadata, strict, missing_keys,
-        unexpected_keys, error_msgs)``.
-        """
-        return self._hook("load_pre", hook)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after this module was loaded."""
-        return self._hook("load", hook)
 
     # --- printing ---
 

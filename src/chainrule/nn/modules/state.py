@@ -36,50 +36,84 @@ class IncompatibleKeys(NamedTuple):
         )
 
 
-def save_state(module: Module, found: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-    """Add the state of a module and those below it to a dict."""
-    for name, value in [*module._of(PARAMETER), *module._of(BUFFER)]:
-        found[prefix + name] = value if keep_vars else value.detach()
-    if hasattr(module, "get_extra_state"):
-        found[prefix + _EXTRA] = module.get_extra_state()
+def save_state(
+    module: Module, found: dict[str, Any], prefix: str, keep_vars: bool
+) -> dict[str, Any]:
+    """Add the state of a module and those below it to a dict; return what hooks make of it."""
+    hooks = module._hooks
+    for hook in () if hooks is None else hooks.of("state_pre"):
+        hook(module, prefix, keep_vars)
+    module._save_to_state_dict(found, prefix, keep_vars)
     for name, child in module._of(MODULE):
         child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-    if module._hooks is not None:
-        for hook in module._hooks.of("state"):
-            hook(module, found, prefix, {})
+    for changes, hook in () if hooks is None else hooks.of("state"):
+        changed = hook(module, found, prefix, {"version": module._version})
+        if changes and changed is not None:
+            found = changed
+    return found
+
+
+def save_members(self: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    """Add the state of a module, without those below it, to a dict."""
+    for name, value in [*self._of(PARAMETER), *self._of(BUFFER)]:
+        destination[prefix + name] = value if keep_vars else value.detach()
+    if hasattr(self, "get_extra_state"):
+        destination[prefix + _EXTRA] = self.get_extra_state()
 
 
 class _Loading:
-    """What is to be loaded, and what is wrong with it."""
+    """What is wrong with a state dict, and what is to be done once all of it fits."""
 
-    def __init__(self, state: dict[str, Any], strict: bool, assign: bool) -> None:
-        self.state, self.strict, self.assign = state, strict, assign
+    def __init__(self, assign: bool) -> None:
+        self.assign = assign
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
         self.steps: list[tuple[Any, ...]] = []  # function and arguments
 
-    def visit(self, module: Module, prefix: str) -> None:
-        """Compare the state with a module and those below it."""
-        if module._hooks is not None:
-            for hook in module._hooks.of("load_pre"):
-                report = self.missing, self.unexpected, self.errors
-                hook(module, self.state, prefix, {}, self.strict, *report)
+    def visit(self, module: Module, state: dict[str, Any], prefix: str) -> None:
+        """Compare a state with a module and those below it."""
+        report = self.missing, self.unexpected, self.errors
+        metadata = {"version": module._version, "assign_to_params_buffers": self.assign}
+        hooks = module._hooks
+        for with_module, hook in () if hooks is None else hooks.of("load_pre"):
+            of = (module,) if with_module else ()
+            hook(*of, state, prefix, metadata, True, *report)
+        method = module._load_from_state_dict
+        if getattr(method, "__func__", None) is load_members:
+            self.compare(module, state, prefix)
+        else:  # of the user, who may change what the method of `Module` has loaded
+            method(state, prefix, metadata, True, *report)
+        for name, child in module._of(MODULE):
+            dot = f"{prefix}{name}."
+            self.visit(child, {k: v for k, v in state.items() if k.startswith(dot)}, dot)
+        for hook in () if hooks is None else hooks.of("load"):
+            self.run()
+            hook(module, IncompatibleKeys(self.missing, self.unexpected))
+
+    def run(self) -> None:
+        """Load what is known to fit."""
+        steps, self.steps = self.steps, []
+        for function, *args in steps:
+            function(*args)
+
+    def compare(self, module: Module, state: Mapping[str, Any], prefix: str) -> None:
+        """Compare a state with the parameters and buffers of a module, and with its names."""
+        known = {_EXTRA} if hasattr(module, "set_extra_state") else set()
         for name, value in [*module._of(PARAMETER), *module._of(BUFFER)]:
-            if prefix + name in self.state:
-                self._match(module, name, value, prefix + name)
+            known.add(name)
+            if prefix + name in state:
+                self._match(module, name, value, prefix + name, state[prefix + name])
             else:
                 self.missing.append(prefix + name)
-        self._extra(module, prefix + _EXTRA)
-        for name, child in module._of(MODULE):
-            self.visit(child, f"{prefix}{name}.")
-        if module._hooks is not None:
-            for hook in module._hooks.of("load"):
-                keys = IncompatibleKeys(self.missing, self.unexpected)
-                self.steps.append((hook, module, keys))
+        self._extra(module, state, prefix + _EXTRA)
+        children = {name for name, _ in module._of(MODULE)}
+        for key in state:
+            first, dot, _ = key[len(prefix) :].partition(".")
+            if key.startswith(prefix) and first not in (children if dot else known):
+                self.unexpected.append(key)
 
-    def _match(self, module: Module, name: str, value: Tensor, key: str) -> None:
-        given = self.state[key]
+    def _match(self, module: Module, name: str, value: Tensor, key: str, given: Any) -> None:
         if is_uninitialized(given) and is_uninitialized(value):
             return
         if not isinstance(given, Tensor):
@@ -100,23 +134,13 @@ class _Loading:
         else:
             self.steps.append((_copy, value, given))
 
-    def _extra(self, module: Module, key: str) -> None:
+    def _extra(self, module: Module, state: Mapping[str, Any], key: str) -> None:
         has_extra = hasattr(module, "set_extra_state")
-        if has_extra and key in self.state:
+        if has_extra and key in state:
             load: Any = module.set_extra_state  # type: ignore[attr-defined]  # of a subclass
-            self.steps.append((load, self.state[key]))
+            self.steps.append((load, state[key]))
         elif has_extra:
             self.missing.append(key)
-
-    def check_names(self, module: Module) -> None:
-        """Find names of the state that no module has."""
-        known: set[str] = set()
-        for path, each in module.named_modules(remove_duplicate=False):
-            dot = path + "." if path else ""
-            known.update(dot + name for name, _ in [*each._of(PARAMETER), *each._of(BUFFER)])
-            if hasattr(each, "set_extra_state"):
-                known.add(dot + _EXTRA)
-        self.unexpected += [key for key in self.state if key not in known]
 
 
 def load_state(
@@ -132,9 +156,8 @@ def load_state(
         raise ArgumentTypeError(
             f"Expected state_dict to be dict-like, got {type(state_dict)}{mend}."
         )
-    loading = _Loading(dict(state_dict), strict, assign)
-    loading.visit(module, "")
-    loading.check_names(module)
+    loading = _Loading(assign)
+    loading.visit(module, dict(state_dict), "")
     errors = loading.errors
     if strict:
         names = {"Missing": loading.missing, "Unexpected": loading.unexpected}
@@ -151,9 +174,27 @@ def load_state(
         raise ArgumentError(
             f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{listed}"
         )
-    for function, *args in loading.steps:
-        function(*args)
+    loading.run()
     return IncompatibleKeys(loading.missing, loading.unexpected)
+
+
+def load_members(
+    self: Module,
+    state_dict: Mapping[str, Any],
+    prefix: str,
+    local_metadata: Mapping[str, Any],
+    strict: bool,
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
+) -> None:
+    """Load the parameters and buffers of a module that fit, and report on the others."""
+    loading = _Loading(local_metadata.get("assign_to_params_buffers", False))
+    loading.compare(self, state_dict, prefix)
+    loading.run()
+    missing_keys += loading.missing
+    unexpected_keys += loading.unexpected if strict else []
+    error_msgs += loading.errors
 
 
 def _mend_of_names(
