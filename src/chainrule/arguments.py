@@ -70,6 +70,14 @@ def floating(value: Operand) -> Tensor:
     return elementwise.astype.apply(tensor, dtype=default_dtype())
 
 
+def are_integers(*values: Any) -> bool:
+    """Return whether all operands are tensors or arrays of integers."""
+    for value in values:
+        if getattr(getattr(value, "dtype", None), "kind", None) not in ("i", "u"):
+            return False
+    return True
+
+
 def plain_number(value: Any) -> Any:
     """Return a number given as a Tensor as Python's; raise if a gradient would be lost."""
     if not isinstance(value, Tensor):

@@ -108,6 +108,24 @@ def test_integers_become_floats_and_half_stays_half() -> None:
     np.testing.assert_array_equal(half.numpy(), 4)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_convolutions_of_integers_are_integers(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x, w = [rng.integers(0, 99, shape).astype(dtype) for shape in ((1, 2, 5, 4), (2, 2, 2, 2))]
+    b = np.array([3, 1], dtype)
+    compare_with_torch(lambda lib, x, w, b: lib.conv2d(x, w, b, padding=1), x, w, b)
+    if dtype == "int64":
+        compare_with_torch(lambda lib, x, w: lib.conv_transpose2d(x, w, stride=2), x, w)
+    large = cr.full((1, 1, 2, 2), 2**60 + 1)
+    assert cr.conv2d(large, cr.ones(1, 1, 2, 2, dtype=cr.int64)).item() == 2**62 + 4
+
+
+def test_integers_with_a_bias_of_floats() -> None:
+    ones = cr.ones(1, 1, 3, 3, dtype=cr.int64)
+    with pytest.raises(TypeError, match="bias type"):
+        cr.conv2d(ones, ones, cr.tensor([0.5]))
+
+
 def test_a_nan_stays_in_the_windows_that_hold_it() -> None:
     image = np.zeros((1, 1, 5, 5))
     image[0, 0, 2, 2] = np.nan

@@ -169,7 +169,11 @@ def test_single_precision_stays() -> None:
     results = [F.max_pool2d(x, 2), F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 3)]
     assert {out.dtype for out in [*results, F.lp_pool2d(x, 2, 2)]} == {cr.float32}
     assert F.max_pool2d(x.to(cr.float16), 2).dtype == cr.float16
-    assert F.avg_pool2d(x.to(cr.int64), 2).dtype == cr.float32
+
+
+def test_means_of_integers_are_rounded_to_zero() -> None:
+    x = np.random.default_rng(3).integers(-99, 99, (2, 3, 6, 5))
+    compare_with_torch(lambda lib, x: lib.nn.functional.avg_pool2d(x, 2, padding=1), x)
 
 
 def test_many_positions_in_a_kernel() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule import ops
-from chainrule.arguments import Operand, floating
+from chainrule.arguments import Operand, are_integers, floating, tensor_of
 from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -296,7 +296,7 @@ def _conv(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    x, single = with_batch_axis(name, input, rank)
+    x, single = with_batch_axis(name, input, rank, integers=are_integers(input, weight))
     w = _weight(name, rank, x, weight)
     strides = per_dim(name, "stride", stride, rank)
     dilations = per_dim(name, "dilation", dilation, rank)
@@ -343,7 +343,7 @@ def _conv_transpose(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    x, single = with_batch_axis(name, input, rank)
+    x, single = with_batch_axis(name, input, rank, integers=are_integers(input, weight))
     w = _weight(name, rank, x, weight)
     strides = per_dim(name, "stride", stride, rank)
     dilations = per_dim(name, "dilation", dilation, rank)
@@ -375,7 +375,7 @@ def _conv_transpose(
 
 
 def _weight(name: str, rank: int, x: Tensor, weight: Operand) -> Tensor:
-    w = floating(weight)
+    w = tensor_of(weight) if x._array.dtype.kind in "iu" else floating(weight)
     if w.ndim != rank + 2:
         raise ShapeError(
             f"{name}: expected weight to be at least 1 at dimension 0, and {rank + 2}-dimensional, "
@@ -422,7 +422,7 @@ def _check_groups(name: str, groups: Any, w: Tensor) -> None:
 def _add_bias(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
     if bias is None:
         return out
-    b = floating(bias)
+    b = tensor_of(bias) if out._array.dtype.kind in "iu" else floating(bias)
     if b.shape != (out.shape[1],):
         raise ShapeError(
             f"{name}: expected bias to be 1-dimensional with {out.shape[1]} elements, but got bias "

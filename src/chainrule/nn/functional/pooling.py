@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, constant, floating, tensor_of
+from chainrule.arguments import Operand, are_integers, cast, constant, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import first_where, namespace
 from chainrule.errors import ArgumentError, ArgumentTypeError, OutOfBoundsError, ShapeError
@@ -61,9 +61,11 @@ def per_dim(name: str, argument: str, value: Any, rank: int, minimum: int = 1) -
     return listed
 
 
-def with_batch_axis(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
+def with_batch_axis(
+    name: str, input: Operand, rank: int, *, integers: bool = False
+) -> tuple[Tensor, bool]:
     """Return floats of the shape (n, c, …), and whether the batch dimension was missing."""
-    x = floating(input)
+    x = tensor_of(input) if integers else floating(input)
     if x.ndim == rank + 1:
         return ops.unsqueeze(x, 0), True
     if x.ndim != rank + 2:
@@ -249,7 +251,11 @@ def _avg_pool(
 ) -> Tensor:
     if divisor_override == 0:
         raise ArgumentError(f"{name}: divisor must be not zero")
-    x, single = with_batch_axis(name, input, rank)
+    integers = are_integers(input)
+    x, single = with_batch_axis(name, input, rank, integers=integers)
+    dtype = x.dtype
+    if integers:
+        x = cast(x, np.int64)  # for the sums
     kernel, strides, pads = window_settings(name, rank, kernel_size, stride, padding)
     ones = (1,) * rank
     _, counts = window_layout(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
@@ -264,6 +270,9 @@ def _avg_pool(
         divisor = np.asarray(divisor_override, divisor.dtype)
     elif divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
+    if integers:
+        quotient = ops.divide(x, constant(divisor, x), rounding_mode="trunc")
+        return without_batch_axis(cast(quotient, dtype), single)
     return without_batch_axis(elementwise.divide.apply(x, constant(divisor, x)), single)
 
 
