@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import sys
 from typing import Any
@@ -104,6 +105,26 @@ def test_assert_close_tells_the_difference(
 ) -> None:
     with pytest.raises(AssertionError, match=f"(?s){text}"):
         cr.testing.assert_close(actual, expected, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+@pytest.mark.filterwarnings("ignore")
+def test_assert_allclose_follows_pytorch(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    ones = np.ones(2, dtype)
+    for off in (0.0, 5e-9, 4e-6, 5e-5, 8e-4, 0.1, 1.0):
+        for expected in ((1 + off, 1), np.array([1 + off, 1]), np.array([1 + off, 1], np.float32)):
+            passed = []
+            for lib in (cr, torch):
+                given = lib.tensor(expected) if isinstance(expected, np.ndarray) else expected
+                with contextlib.suppress(AssertionError):
+                    lib.testing.assert_allclose(lib.tensor(ones), given)
+                    passed.append(lib)
+            if dtype != "int64" or isinstance(expected, np.ndarray):  # PyTorch cuts off 1.1
+                assert passed in ([], [cr, torch]), (off, expected)
+    cr.testing.assert_allclose(np.nan, cr.tensor(np.nan))
+    with pytest.raises(AssertionError, match="much"):
+        cr.testing.assert_allclose([1], [2], msg="much")
 
 
 def test_assert_close_takes_both_tolerances() -> None:

@@ -70,6 +70,7 @@ _LATER = {
         "chainrule.approximation": "taylor",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
+        "chainrule.creation.ranges": "range",
         "chainrule.control_flow": "scan while_loop cond",
         "chainrule.diagnostics": "explain why",
         "chainrule.foreign": "wrap",

@@ -121,6 +121,7 @@ from chainrule.creation.like import vander as vander
 from chainrule.creation.ranges import arange as arange
 from chainrule.creation.ranges import linspace as linspace
 from chainrule.creation.ranges import logspace as logspace
+from chainrule.creation.ranges import range as range
 from chainrule.creation.tensor_types import BoolTensor as BoolTensor
 from chainrule.creation.tensor_types import ByteTensor as ByteTensor
 from chainrule.creation.tensor_types import CharTensor as CharTensor

@@ -19,7 +19,6 @@ _INSTEAD = {
         "solve": "say linalg.solve",
         "matrix_rank": "say linalg.matrix_rank",
         "backward": "say loss.backward(), or cr.autograd_backward(tensors)",
-        "range": "say arange, which leaves out the end",
         "fx": "cr.graph(y) is what was recorded, and cr.compile(f).source what is compiled",
         "ao quantization quantize_per_tensor quantize_per_channel": "dtypes are "
         "NumPy's, without quantized ones",

@@ -16,7 +16,7 @@ from chainrule.checks.numerical import CheckSettings, Subject
 from chainrule.checks.report import GradcheckError, names_of
 from chainrule.errors import ArgumentError
 
-__all__ = ["assert_close", "assert_gradients"]
+__all__ = ["assert_allclose", "assert_close", "assert_gradients"]
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
@@ -82,6 +82,41 @@ def assert_close(
         raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Raise unless tensors or numbers are close: PyTorch's former `assert_close`.
+
+    Dtypes may differ, and nan equals nan. The tolerances are PyTorch's: 1e-4 and 1e-5 for float32,
+    1e-5 and 1e-8 for float64, if both are left out.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.testing.assert_allclose(cr.tensor([0.1, 0.2]).sum(), 0.3)
+    """
+    first, second = np.asarray(_array(actual)), np.asarray(_array(expected))
+    if not isinstance(expected, Tensor) and first.dtype.kind in "fc":
+        second = second.astype(first.dtype)
+    if rtol is None and atol is None:
+        found = [_FORMER_TOLERANCES.get(x.dtype.name, (0.0, 0.0)) for x in (first, second)]
+        rtol, atol = map(max, zip(*found, strict=True))
+    close: dict[str, Any] = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    assert_close(first, second, check_dtype=False, msg=msg or None, **close)
+
+
+_FORMER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+
+
+def _array(value: Any) -> Any:
+    return value.numpy(force=True) if isinstance(value, Tensor) else value
+
+
 def _difference(
     actual: Any, expected: Any, tolerances: Any, equal_nan: bool, check_dtype: bool, at: str
 ) -> str:
@@ -104,9 +139,7 @@ def _difference(
 def _mismatch(
     actual: Any, expected: Any, tolerances: Any, equal_nan: bool, check_dtype: bool, at: str
 ) -> str:
-    a, b = (
-        np.asarray(x.numpy(force=True) if isinstance(x, Tensor) else x) for x in (actual, expected)
-    )
+    a, b = np.asarray(_array(actual)), np.asarray(_array(expected))
     place = f"\n\nThe failure occurred for item {at}" if at else ""
     if a.shape != b.shape:
         return f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}.{place}"

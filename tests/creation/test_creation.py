@@ -320,6 +320,24 @@ def test_arange_forms():
         cr.arange(0, 3, 0)
 
 
+@pytest.mark.parametrize("arguments", [(1, 4), (5, 0, -2), (0.0, 1.0, 0.1), (3, 3), (0, 1.9)])
+@pytest.mark.filterwarnings("ignore")
+def test_range_is_pytorchs(arguments):
+    torch = pytest.importorskip("torch")
+    ours, theirs = cr.range(*arguments), torch.range(*arguments).numpy()
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-6)
+    assert cr.range(*arguments, dtype=cr.int64).tolist() == ours.numpy().astype("i8").tolist()
+
+
+def test_range_tells_what_is_wrong():
+    with pytest.warns(UserWarning, match="contains its end: write arange"):
+        assert cr.range(1, 2).tolist() == [1.0, 2.0]
+    for arguments, message in (((0, 3, 0), "step must be nonzero"), ((0, 3, -1), "inconsistent")):
+        with pytest.warns(match="range"), pytest.raises(ValueError, match=message):
+            cr.range(*arguments)
+
+
 def test_ends_of_arange_by_name():
     torch = pytest.importorskip("torch")
     for names in ({"end": 4}, {"start": 1, "end": 4}, {"start": 1, "end": 4, "step": 2}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from operator import index
 from typing import Any, Unpack
 
@@ -84,6 +85,54 @@ def arange(
     return leaf(
         values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad, memory
     )
+
+
+def range(  # not for `from chainrule import *`
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
+) -> Tensor:
+    """Return evenly spaced values from `start` to `end`, with it: PyTorch's former `arange`.
+
+    Parameters
+    ----------
+    start, end, step : number
+        As for `arange`, but `end` belongs to the range.
+    dtype : dtype, optional
+        The default dtype if left out, also for ints.
+    device, requires_grad
+        As for `zeros`.
+
+    Returns
+    -------
+    Tensor, shape (⌊(end - start) / step⌋ + 1,)
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import chainrule as cr
+    >>> warnings.simplefilter("ignore")
+    >>> cr.range(1, 4)
+    tensor([1., 2., 3., 4.])
+    """
+    warnings.warn(
+        "range() is deprecated, as PyTorch's is, since it contains its end: write arange()",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    if step == 0 or (end - start) / step < 0:
+        reason = "step must be nonzero" if step == 0 else "upper bound and lower bound inconsistent"
+        raise ArgumentError(f"range(): {reason} with step sign: {start} -> {end} by {step}")
+    kind = dtype_or_default(dtype)
+    values = start + step * np.arange(math.floor((end - start) / step) + 1, dtype=np.float64)
+    return leaf(values.astype(kind), device, requires_grad, memory)
 
 
 def linspace(
