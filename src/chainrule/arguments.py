@@ -78,6 +78,22 @@ def are_integers(*values: Any) -> bool:
     return True
 
 
+def number_for(operation: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number as an element of a dtype: a whole one for integers; raise if it can't be."""
+    given = getattr(getattr(value, "dtype", None), "kind", None)
+    fits = dtype.kind == "c" or not (given == "c" or isinstance(value, complex))
+    if fits and dtype.kind in "iu" and isinstance(value, float | np.floating):
+        limits = np.iinfo(dtype)
+        fits = bool(limits.min <= value <= limits.max and value < 2.0**63)
+        value = int(value) if fits else value
+    if not fits:
+        raise DTypeError(
+            f"{operation}: value {value} cannot be converted to type {dtype} without overflow: "
+            "convert the tensor first, with .to(dtype)"
+        )
+    return value
+
+
 def plain_number(value: Any) -> Any:
     """Return a number given as a Tensor as Python's; raise if a gradient would be lost."""
     if not isinstance(value, Tensor):

@@ -5,6 +5,7 @@
 
 import chainrule as torch
 import chainrule.distributed as dist
+import chainrule.distributed.nn
 import chainrule.nn as nn
 from chainrule.nn.parallel import DistributedDataParallel as DDP
 
@@ -53,6 +54,14 @@ assert (largest.item(), sent.item(), net.steps.item()) == (size, 5, 6), rank
 assert [each["rank"] for each in names] == list(range(size))
 assert all(each.tolist() == [1, 10] for each in everyone)
 assert rank or total.item() == size
+shared = torch.tensor([rank + 2.0], requires_grad=True)
+parts = dist.nn.all_gather(dist.nn.all_reduce(shared) * shared)  # a number of each process
+sum(part.sum() * (i + 1) for i, part in enumerate(parts)).backward()
+ranks = range(size)
+wanted = size * sum((i + 1) * (i + 2.0) for i in ranks) + size * (rank + 1) * sum(
+    i + 2 for i in ranks
+)
+assert shared.grad.item() == wanted, (rank, shared.grad, wanted)
 dist.barrier()
 if rank == 0:
     print(*flat)

@@ -331,7 +331,9 @@ def test_an_index_out_of_range_is_named():
         (lambda x, i: cr.scatter(x, 0, i, x, reduce="max"), ValueError, "either add or multiply"),
         (lambda x, i: cr.scatter_reduce(x, 0, i, x, "max"), ValueError, "must be either sum, prod"),
         (lambda x, i: cr.scatter_add(x, 0, i, x.double()), cr.DTypeError, "equal to src.dtype"),
-        (lambda x, i: cr.scatter(x.int(), 0, i, 1.5), cr.DTypeError, "cannot be converted to type"),
+        (lambda x, i: cr.scatter(x.int(), 0, i, 1e30), cr.DTypeError, "without overflow: convert"),
+        (lambda x, i: cr.scatter(x.int(), 0, i, 1j), cr.DTypeError, "without overflow: convert"),
+        (lambda x, i: cr.index_fill(x.int(), 0, i[:1], np.nan), cr.DTypeError, "without overflow"),
         (lambda x, i: cr.scatter_add(x, 0, x, x), TypeError, "Expected dtype int64 for index"),
         (lambda x, i: cr.scatter_add(x, 0, i[None], x), cr.ShapeError, "same number of dimensions"),
         (lambda x, i: cr.scatter_add(x, 0, i, x[:1]), cr.ShapeError, "no larger than self"),
@@ -343,7 +345,7 @@ def test_an_index_out_of_range_is_named():
         (lambda x, i: cr.masked_scatter(x, i, x), TypeError, "expected BoolTensor for mask"),
         (lambda x, i: cr.masked_scatter(x, x < 9, x[:1]), cr.ShapeError, "at least as many"),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
@@ -360,3 +362,15 @@ def test_an_index_of_one_element_is_a_vector() -> None:
     assert source.grad.item() == 4
     with pytest.raises(ValueError, match="same number of dimensions"):
         cr.zeros(3, 2).scatter_add(0, cr.tensor(1), cr.tensor(2.0))
+
+
+@pytest.mark.parametrize("dtype", [bool, "uint8", "int64"])
+@pytest.mark.parametrize("value", [1.0, 2.75, True, 3])
+def test_numbers_in_integers_are_cut_off(dtype, value):
+    x = np.arange(3).astype(dtype)
+
+    def function(lib, x, i):
+        found = lib.scatter(x, 0, i, value), lib.index_fill(x, 0, i, value)
+        return lib.stack([*found, x.masked_fill(i > 1, value), lib.full_like(x, value)])
+
+    compare_with_torch(function, x, [2, 0, 2])

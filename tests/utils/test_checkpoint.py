@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from chainrule.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    get_device_states,
+    set_device_states,
+)
 from helpers.tensors import equal, leaf, memory
 from helpers.torch_comparison import same_as_torch
 
@@ -408,3 +414,13 @@ def test_the_end_of_the_second_call_is_no_exception_to_the_function():
     x = leaf([0.0])
     checkpoint(careful, x).backward()
     assert x.grad.tolist() == [1.0]
+
+
+def test_reversible_layers_draw_again_what_they_drew():
+    """By the functions that their `Function` in scripts of PyTorch calls."""
+    x = cr.ones(2)
+    state, devices = cr.get_rng_state(), get_device_states(x)
+    first = cr.dropout(x, 0.5, True)
+    cr.set_rng_state(state)
+    set_device_states(*devices)
+    assert cr.dropout(x, 0.5, True).tolist() == first.tolist()

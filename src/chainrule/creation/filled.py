@@ -19,13 +19,14 @@ from chainrule.arguments import (
     dtype_or_default,
     leaf,
     lengths_of,
+    number_for,
     plain_number,
 )
 from chainrule.autograd.array_proxy import ArrayProxy, NumberProxy
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation.data import array_of
-from chainrule.errors import ArgumentError, DTypeError
+from chainrule.errors import ArgumentError
 
 __all__ = [
     "zeros",
@@ -294,9 +295,7 @@ def full_like(
     """
     array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
-    value = plain_number(fill_value)
-    if isinstance(value, complex) and target.kind != "c":
-        raise DTypeError(f"value {value} cannot be converted to {target} without overflow")
+    value = number_for("full_like", plain_number(fill_value), target)
     if isinstance(value, NumberProxy):
         made = _spread(value.as_array(target), array.shape)
     else:

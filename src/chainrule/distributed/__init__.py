@@ -81,6 +81,8 @@ _LATER = {
 if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
+        if name == "nn":
+            return import_module(f"{__name__}.nn")
         if name not in _LATER:
             raise missing(__name__, name)
         value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, constant, is_one, one_dim, tensor_of
+from chainrule.arguments import Operand, constant, is_one, number_for, one_dim, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
@@ -59,11 +59,7 @@ def value_like(operation: str, x: Tensor, value: Operand) -> Tensor:
     if value.__class__ is not Tensor and isinstance(
         value, bool | int | float | complex | np.generic
     ):
-        made = scalar_array(value, x._array)
-        if not np.can_cast(made.dtype, x.dtype, "same_kind"):
-            raise DTypeError(
-                f"{operation}(): value {value!r} cannot be converted to type {x.dtype}"
-            )
+        made = scalar_array(number_for(operation, value, x.dtype), x._array)
         return make(made.astype(x.dtype), None)
     tensor = tensor_of(value)
     if tensor._array.dtype != x._array.dtype:

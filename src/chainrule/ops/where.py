@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
-
-from chainrule.arguments import Operand, cast, tensor_of, written
+from chainrule.arguments import Operand, cast, number_for, tensor_of, written
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
-from chainrule.errors import ArgumentTypeError, DTypeError
+from chainrule.errors import ArgumentTypeError
 from chainrule.operation import operation
 from chainrule.ops.sort_search import nonzero
 from chainrule.primitives import elementwise
@@ -129,11 +127,7 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
             f"masked_fill only supports boolean masks, but got mask of {mask.dtype}: write "
             "mask.bool()"
         )
-    if input.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
-        raise DTypeError(
-            f"masked_fill: value {value} cannot be converted to type {input.dtype} without "
-            "overflow: convert the tensor first, with .to(complex64)"
-        )
+    value = number_for("masked_fill", value, input.dtype)
     if not isinstance(value, Tensor):
         value = tensor_of(namespace(input._array).asarray(value, dtype=input.dtype))
     return elementwise.where.apply(mask, cast(value, input.dtype), input)

@@ -13,7 +13,13 @@ from chainrule.transforms.checkpointing import (
     no_contexts,
 )
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+__all__ = [
+    "CheckpointError",
+    "checkpoint",
+    "checkpoint_sequential",
+    "get_device_states",
+    "set_device_states",
+]
 
 
 def checkpoint(
@@ -129,3 +135,23 @@ def _compose(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         return value
 
     return run
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return no devices and no states: devices have none apart from `chainrule.get_rng_state`.
+
+    For reversible layers of PyTorch's scripts, which draw again what they drew before.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> get_device_states(cr.ones(2))
+    ([], [])
+    """
+    return [], []
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None
+) -> None:
+    """Do nothing with what `get_device_states` returned."""
