@@ -59,7 +59,7 @@ def watched(array: Any) -> Any:
 
 def tensor_of(value: Operand) -> Tensor:
     """Return an operand as a tensor, sharing the memory of arrays."""
-    return value if value.__class__ is Tensor else as_tensors((value,))[0]
+    return value if type(value) is Tensor else as_tensors((value,))[0]
 
 
 def floating(value: Operand) -> Tensor:

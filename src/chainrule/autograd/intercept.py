@@ -87,7 +87,7 @@ class _InterceptedSlot:
             own, level = interceptor.own, interceptor.own_level
             try:
                 array = _read_array(tensor)
-                redirected = array.__class__ is not own or (
+                redirected = type(array) is not own or (
                     level is not None and array.level is not level
                 )
             except AttributeError:  # under construction
@@ -102,13 +102,13 @@ class _InterceptedSlot:
             own, level = interceptor.own, interceptor.own_level
             try:
                 array = _read_array(tensor)
-                redirected = array.__class__ is not own or (
+                redirected = type(array) is not own or (
                     level is not None and array.level is not level
                 )
             except AttributeError:  # under construction
                 redirected = False
             if self.is_array and not redirected:
-                redirected = level is None or value.__class__ is not own or value.level is not level
+                redirected = level is None or type(value) is not own or value.level is not level
             elif self.is_node and level is not None and value is not None:
                 redirected = True
             if redirected:
@@ -129,7 +129,7 @@ class _InterceptedArray(_InterceptedSlot):
         interceptor, array = _current(), _read_array(tensor)
         if interceptor is None:
             return array
-        if array.__class__ is interceptor.own:
+        if type(array) is interceptor.own:
             level = interceptor.own_level
             if level is None or array.level is level:
                 return array

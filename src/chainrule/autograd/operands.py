@@ -120,7 +120,7 @@ _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul
 def carried_class(operands: Sequence[Any]) -> type[Tensor] | None:
     """Return the class that the results for these operands have, if it is not `Tensor`."""
     for value in operands:
-        kind: type[Tensor] = value.__class__
+        kind = type(value)
         if kind is not Tensor and isinstance(value, Tensor) and kind.is_carried:
             return kind
     if BESIDE_ARRAYS.get() is None:
@@ -207,7 +207,7 @@ def _carried_operand(value: Any, kind: type[Tensor]) -> Tensor | None:
 
 def plain(value: Any) -> Any:
     """Return a tensor of a subclass as a tensor, with the same array and history."""
-    if value.__class__ is Tensor or not isinstance(value, Tensor):
+    if type(value) is Tensor or not isinstance(value, Tensor):
         return value
     return make(value._array, value._node if value._view is None else current_node(value))
 
@@ -279,7 +279,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
     tensors: list[Tensor] = []
     like: Any = tensors  # not looked for yet
     for value in operands:
-        if value.__class__ is Tensor or (isinstance(value, Tensor) and value.is_carried):
+        if type(value) is Tensor or (isinstance(value, Tensor) and value.is_carried):
             tensors.append(value)
             continue
         if like is tensors:

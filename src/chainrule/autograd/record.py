@@ -173,7 +173,7 @@ def apply(
             return found
     carried = None
     for operand in operands:
-        if operand.__class__ is not Tensor:
+        if type(operand) is not Tensor:
             carried = carried_class(operands)
             operands = as_tensors(operands)
             break
@@ -290,7 +290,7 @@ def apply_to_others(primitive: Primitive, a: Any, b: Any) -> Any:
     carried = carried_class((a, b))
     if carried is not None and isinstance(a, _UNWATCHED) and isinstance(b, _UNWATCHED):
         one: Any = a if isinstance(a, Tensor) else b
-        if one._array.__class__ is not ndarray:
+        if type(one._array) is not ndarray:
             unwatched = unwatched_by(namespace(one._array))
             if unwatched is not None:
                 return unwatched(function, a, b)

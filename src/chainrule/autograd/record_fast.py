@@ -308,12 +308,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     last: list[Any] = [(None, None, None)]  # a number, a dtype, and the number as such an array
 
     def function(a: Any, b: Any) -> Any:
-        if b.__class__ is _Plain and a.__class__ is _Plain:
+        kind = type(b)
+        if kind is _Plain and a.__class__ is _Plain:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
         elif (
-            b.__class__ in _NUMBERS
+            kind in _NUMBERS
             and a.__class__ is _Plain
             and ((dtype := a._array.dtype) is last[0][1] or dtype.kind == "f")
         ):
@@ -324,8 +325,8 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 last[0] = (b, dtype, y)  # in a loop, the next one is the same
             b = None
         elif (
-            a.__class__ in _NUMBERS
-            and b.__class__ is _Plain
+            kind is _Plain
+            and type(a) in _NUMBERS
             and ((dtype := b._array.dtype) is last[0][1] or dtype.kind == "f")
         ):
             y = b._array
@@ -410,12 +411,13 @@ def _pair_of(a: Any, b: Any) -> tuple[Any, Any, Array, Array] | None:
 
     None if they are neither tensors nor such numbers.
     """
-    if a.__class__ is Tensor is b.__class__:
+    first, second = type(a), type(b)
+    if first is Tensor is second:
         x, y = a._array, b._array
         return (a, b, x, y) if x.dtype is y.dtype else (a, b, *promote(x, y))
-    if a.__class__ is Tensor and b.__class__ in _NUMBERS and a._array.dtype.kind == "f":
+    if first is Tensor and second in _NUMBERS and a._array.dtype.kind == "f":
         return a, None, a._array, np_array(b, a._array.dtype)
-    if b.__class__ is Tensor and a.__class__ in _NUMBERS and b._array.dtype.kind == "f":
+    if second is Tensor and first in _NUMBERS and b._array.dtype.kind == "f":
         return None, b, np_array(a, b._array.dtype), b._array
     return None
 

@@ -163,16 +163,17 @@ def unwatched_for(args: Iterable[Any]) -> Callable[..., Any] | None:
     for x in args:
         if isinstance(x, Tensor):
             array = x._array
-            found = None if array.__class__ is ndarray else unwatched_by(namespace(array))
+            found = None if type(array) is ndarray else unwatched_by(namespace(array))
             return found if found is not None and _is_plain(args) else None
     return None
 
 
 def _is_plain(tree: Any) -> bool:
     """Return whether arguments are arrays and numbers, whose conversion runs no code of users."""
-    if tree.__class__ in (tuple, list):
+    kind = type(tree)
+    if kind in (tuple, list):
         return all([_is_plain(item) for item in tree])
-    return tree.__class__ in _PLAIN_CLASSES or (isinstance(tree, Tensor) and tree.is_carried)
+    return kind in _PLAIN_CLASSES or (isinstance(tree, Tensor) and tree.is_carried)
 
 
 _PLAIN_CLASSES = frozenset([Tensor, ndarray, int, float, bool, type(None)])

@@ -83,7 +83,7 @@ def _recording_method(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lists_as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    if any([value.__class__ in (list, tuple) for value in args]):
+    if any([type(value) in (list, tuple) for value in args]):
         return tuple([_call(_numpy.asarray, (value,), {}) for value in args])
     return args
 

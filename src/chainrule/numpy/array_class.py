@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd.array_proxy import ArrayProxy
+from chainrule.autograd.array_proxy import ArrayProxy, class_in_isinstance
 from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES, is_grad_enabled
@@ -46,7 +46,7 @@ class _Arrays(type):
     """The class of `ndarray`, of which NumPy's own arrays are instances for ``isinstance``."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        if x.__class__ is cls or isinstance(x, np.ndarray):
+        if type(x) is cls or isinstance(x, np.ndarray):
             return True
         return isinstance(x, ArrayProxy) and x.is_visible and not x.is_scalar
 
@@ -79,6 +79,8 @@ class ndarray(Tensor, metaclass=_Arrays):
     __slots__ = ()
 
     is_carried = True
+
+    __class__ = class_in_isinstance
 
     def __class_getitem__(cls, item: Any) -> GenericAlias:
         return GenericAlias(cls, item)  # as in annotations: ndarray[shape, dtype]
@@ -370,12 +372,12 @@ def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
 
 def takes_no_ufuncs(value: Any) -> bool:
     """Return whether a class computes with arrays itself, such as `numpy.polynomial.Polynomial`."""
-    return getattr(value.__class__, "__array_ufunc__", value) is None
+    return getattr(type(value), "__array_ufunc__", value) is None
 
 
 def behaves_as_array(leaf: Any) -> bool:
     """Return whether a function gets an `ndarray` in the place of this argument."""
-    return is_array(leaf) or isinstance(leaf, np.generic) or leaf.__class__ is ndarray
+    return is_array(leaf) or isinstance(leaf, np.generic) or type(leaf) is ndarray
 
 
 # --- calls of NumPy's functions -------------------------------------------------------------------
@@ -486,7 +488,7 @@ def as_ndarrays(results: Any) -> Any:
 
     Other tensors, which the caller may know, keep their class: views of them are returned.
     """
-    kind = results.__class__
+    kind = type(results)
     if isinstance(results, Tensor):
         array = results._array
         if array.dtype.kind in "biu" and array.__class__ is np.ndarray:
@@ -528,12 +530,14 @@ def _is_float(value: Any) -> bool:
 
 def _operand(value: Any) -> Any:
     """Return an operand of a ufunc: NumPy's scalars with a dtype of their own, lists as arrays."""
+    if type(value) is ndarray:
+        return value
     return np.asarray(value) if isinstance(value, np.generic) else array_of_list(value)
 
 
 def array_of_list(value: Any) -> Any:
     """Return a list of numbers and arrays as an array, recorded."""
-    return call(np.array, (value,), {}) if value.__class__ in (list, tuple) else value
+    return call(np.array, (value,), {}) if type(value) in (list, tuple) else value
 
 
 def _recorded(
@@ -545,7 +549,7 @@ def _recorded(
         first = as_ndarrays(tensor_of(inputs[0]))
         return call_method(ufunc, method, first, *inputs[1:], **settings)
     if where is True or method != "__call__":
-        if any([value.__class__ is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
+        if any([type(value) is np.ndarray and value.dtype.kind in "biu" for value in inputs]):
             inputs = tuple(with_dtypes_of_numpy(inputs))
             return in_float64(array_ufunc, x, ufunc, method, *inputs, **settings)
         return array_ufunc(x, ufunc, method, *inputs, **settings)

@@ -40,7 +40,7 @@ for _name in METHODS.split():
 
 def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        kind = other.__class__
+        kind = type(other)
         # without the cost of NumPy's protocol
         if kind in _DIRECT or (kind is np.ndarray and other.dtype.kind in "fc"):
             return tensors(self, other)
@@ -64,7 +64,7 @@ def _comparison(ufunc: Any) -> Callable[[Any, Any], Any]:
 
 def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if other.__class__ in _DIRECT:
+        if type(other) in _DIRECT:
             return tensors(self, other)
         if ufunc is np.true_divide and not self.ndim and is_sparse_matrix(other):
             return sparse_product(other, 1 / self, elementwise=True)

@@ -46,7 +46,7 @@ class UnlikeError(Exception):
 
 def present_value(symbol: Any) -> Value:
     """Return the value of a symbol, whose memory has not been written to since it was made."""
-    if symbol.__class__ is not Symbol:
+    if type(symbol) is not Symbol:
         raise UnlikeError
     if symbol._base is not None and symbol._value_version != symbol._base.version:
         raise UnlikeError
@@ -86,7 +86,7 @@ class PassNodes:
             raise UnlikeError
         kinds = []
         for x in saved:
-            if x.__class__ is Symbol:
+            if type(x) is Symbol:
                 slots.append(present_value(x))
                 kinds.append(x.kind or kind_of(trace, x))
             else:

@@ -185,7 +185,7 @@ def _known(tree: Any) -> Any:
 
 def _symbols(tree: Any) -> Any:
     """Return results with symbols in the place of arrays that record."""
-    return pytree.map_leaves(tree, lambda x: x._array if x.__class__ is ndarray else x)
+    return pytree.map_leaves(tree, lambda x: x._array if type(x) is ndarray else x)
 
 
 def _method(name: str) -> Callable[..., Any]:

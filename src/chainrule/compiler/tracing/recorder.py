@@ -58,16 +58,16 @@ def record(
     arrays: list[Any] = []  # of the operands
     tracked = False
     for t in operands:
-        if t.__class__ is Tensor:
+        if type(t) is Tensor:
             x = _read_array(t)
-            if x.__class__ is not Symbol:
+            if type(x) is not Symbol:
                 t = trace.proxy(t)
                 x = _read_array(t)
-                if x.__class__ is not Symbol:
+                if type(x) is not Symbol:
                     return NotImplemented
             tracked = tracked or _read_node(t) is not None or _read_view(t) is not None
             tensors.append(t)
-        elif settings is None and (t.__class__ is float or t.__class__ is int):
+        elif settings is None and type(t) in (float, int):
             tensors.append(None)
             x = t
         else:
@@ -77,7 +77,7 @@ def record(
     several = len(arrays) > 1
     if settings is None and several:
         x, y = arrays
-        if x.__class__ is not Symbol or y.__class__ is not Symbol:
+        if type(x) is not Symbol or type(y) is not Symbol:
             several = False  # a number takes the other's type
             taken = arrays = _with_number(x, y)
             if not arrays:
@@ -146,8 +146,8 @@ def _node_of_view(tensor: Tensor) -> Edge:
 
 def _with_number(x: Any, y: Any) -> list[Symbol]:
     """Return a symbol and a number as symbols; [] if the number isn't of the symbol's dtype."""
-    like = x if x.__class__ is Symbol else y
-    if like.__class__ is not Symbol or like.dtype.kind != "f":
+    like = x if type(x) is Symbol else y
+    if type(like) is not Symbol or like.dtype.kind != "f":
         return []
     number = repeated_calls.number(np.array(y if like is x else x, like.dtype))
     return [x, number] if like is x else [number, y]

@@ -400,7 +400,7 @@ class Trace(Interceptor):
 
     def _to_values(self, tree: Any) -> Any:
         """Return arguments with values in place of symbols, arrays and tensors."""
-        kind = tree.__class__
+        kind = type(tree)
         if kind in ATOMS or kind is Value:
             return tree
         if isinstance(tree, Tensor):
