@@ -89,6 +89,10 @@ class ArgumentTypeError(LocatedError, TypeError):
     """An argument of a wrong type."""
 
 
+class NoLengthError(ArgumentTypeError, AttributeError):
+    """A number was asked for its length, by ``len()`` or ``hasattr()``."""
+
+
 class AutogradError(LocatedError):
     """An operation that the graph doesn't allow: no history, freed, detached, or a failed rule."""
 

@@ -48,6 +48,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "is-scalar": lambda x: x.sum() if np.isscalar(x.sum()) else 2.0 * x[0],
     "no-complex": lambda x: x.sum() if isinstance(x[0], complex) else 2.0 * x[0],
     "single-dispatch": by_kind,
+    "no-length": lambda x: x[0] if hasattr(x[0], "__len__") else 2.0 * x[0],
+    "reversed": lambda x: next(reversed(x)) ** 2 + len(list(reversed(x))),
 }
 
 
@@ -62,6 +64,66 @@ def test_programs_that_ask_for_the_class_take_numpys_branch(name: str) -> None:
     for call in (cr.compile(program, backend="numpy"), cr.compile(cr.grad(program))):
         np.testing.assert_allclose(call(X), expected if call(X).ndim == 0 else slope, 1e-12)
     np.testing.assert_allclose(cr.vmap(program)(np.stack([X, X])), [expected] * 2, 1e-12)
+
+
+RECORDED_ONLY: dict[str, Callable[[Any], Any]] = {
+    "objects": lambda x: x.astype(object).sum() * x[0],
+    "objects-of-a-matrix": lambda x: np.outer(x, x).astype(object)[1, 2] * x[0],
+    "integer": lambda x: x[1] if x[0].is_integer() else 2.0 * x[0],
+}
+
+
+@pytest.mark.parametrize("name", RECORDED_ONLY)
+def test_conversions_keep_the_gradient(name: str) -> None:
+    program = RECORDED_ONLY[name]
+    differences = [(program(X + h) - program(X - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(cr.grad(program)(X), differences, 1e-8)
+
+
+@pytest.mark.parametrize("name", ["as_integer_ratio", "hex", "__trunc__"])
+def test_conversions_to_other_numbers_raise(name: str) -> None:
+    with pytest.raises(cr.AutogradError, match="makes a number of a Tensor"):
+        cr.grad(lambda x: getattr(x[0], name)() and x[0])(X)
+    x = cnp.array([1.5])[0:1].sum()
+    assert getattr(x, name)() == getattr(np.float64(1.5), name)()
+
+
+def test_numbers_have_no_length() -> None:
+    def f(x: Any) -> Any:
+        assert len(x) == 3
+        with pytest.raises(TypeError, match=r"has no len\(\)"):
+            len(x[0])
+        return x.sum()
+
+    np.testing.assert_array_equal(cr.grad(f)(X), 1.0)
+
+
+SERIES: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda s: (s.sum() + s.mean() * s.var()) * s.iloc[0],
+    "map": lambda s: s.map(lambda v: v * v).sum() * s[1],
+    "exp": lambda s: np.exp(s).cumsum().iloc[-1],
+    "sorted": lambda s: s.sort_values().iloc[0] ** 2,
+    "rolling": lambda s: s.rolling(2).mean().iloc[-1] * s[0],
+    "product": lambda s: (s * s).sum(),
+    "values": lambda s: (s.values * [1.0, 2.0, 3.0]).sum() * s[0],
+    "numbers": lambda s: s.tolist()[0] * s[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SERIES)
+def test_a_series_of_pandas_keeps_the_gradient_or_raises(name: str) -> None:
+    pandas, raised = pytest.importorskip("pandas"), ("rolling", "product", "numbers")
+
+    def program(x: Any) -> Any:
+        return SERIES[name](pandas.Series(x))
+
+    if name in raised:
+        with pytest.raises(cr.AutogradError, match="makes a number of a Tensor"):
+            cr.grad(program)(X)
+        return
+    differences = [(program(X + h) - program(X - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(cr.grad(program)(X), differences, 1e-8)
 
 
 def test_read_by_name_the_class_is_the_arrays_own() -> None:

@@ -10,12 +10,13 @@ import dis
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentTypeError
+from chainrule.errors import NoLengthError
 
 
 def _class_for_caller(x: Any) -> type:
@@ -39,6 +40,21 @@ class_in_isinstance = property(_class_for_caller, vars(object)["__class__"].__se
 Code that isn't ours finds in ``isinstance(x, numpy.ndarray)`` what NumPy has in its place: many
 functions of NumPy, and programs, decide by that what they compute. Read by name, it is the class.
 """
+
+
+class of_arrays:
+    """Decorator of ``__len__``: numbers don't have it, so ``hasattr(x[0], "__len__")`` is false."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self.__code__ = function.__code__
+
+    def __get__(self, x: Any, owner: Any = None) -> Any:
+        if x is None:
+            return self
+        if not x.ndim:
+            raise NoLengthError(f"object of type 'numpy.{x.dtype.name}' has no len()")
+        return MethodType(self._function, x)
 
 
 class NumberProxy(ABC):
@@ -108,14 +124,16 @@ class ArrayProxy:
         """Return what stands for a function of the array, such as the labelled array."""
         return self
 
+    @of_arrays
     def __len__(self) -> int:
-        if not self.shape:
-            raise ArgumentTypeError("len() of unsized object")
         length: int = self.shape[0]
         return length
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self[i] for i in range(len(self))])
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self[::-1])
 
     def __getitem__(self, key: Any) -> Any:
         return self.namespace.get_item(self, key)

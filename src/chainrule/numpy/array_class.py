@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd.array_proxy import ArrayProxy, class_in_isinstance
+from chainrule.autograd.array_proxy import ArrayProxy, class_in_isinstance, of_arrays
 from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES, is_grad_enabled
@@ -216,6 +216,11 @@ class ndarray(Tensor, metaclass=_Arrays):
             raise ArgumentTypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(len(self._array))])
 
+    def __reversed__(self) -> Iterator[Any]:  # type: ignore[override]
+        return iter(self[::-1])
+
+    __len__ = of_arrays(Tensor.__len__)  # type: ignore[assignment]
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -256,6 +261,8 @@ class ndarray(Tensor, metaclass=_Arrays):
                 f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule "
                 f"{casting!r}"
             )
+        if dtype.kind == "O" and is_tracked(self):
+            return _objects(self)
         if dtype.kind not in "fc" and is_tracked(self) and is_known(self._array):
             return self._array.astype(dtype)  # piecewise constant
         return call(np.astype, (self, dtype), {"copy": copy})
@@ -364,6 +371,14 @@ class ndarray(Tensor, metaclass=_Arrays):
 
 
 use_class(ndarray)
+
+
+def _objects(x: ndarray) -> Any:
+    """Return an array of objects, which are the elements."""
+    objects = np.empty(x.shape, object)
+    for index in np.ndindex(x.shape):
+        objects[index] = x[index]
+    return objects
 
 
 def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:

@@ -38,6 +38,21 @@ for _name in METHODS.split():
     setattr(ndarray, _name, _method(_name))
 
 
+def _method_of_number(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any) -> Any:
+        """As the method of Python's float."""
+        # Whether it is an integer is a truth value, as comparisons give.
+        number = self._array.item() if name == "is_integer" else self.item()
+        return getattr(number, name)(*args)
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("as_integer_ratio", "hex", "is_integer", "__trunc__"):
+    setattr(ndarray, _name, _method_of_number(_name))
+
+
 def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         kind = type(other)
