@@ -219,7 +219,7 @@ class ndarray(Tensor, metaclass=_Arrays):
     def __reversed__(self) -> Iterator[Any]:  # type: ignore[override]
         return iter(self[::-1])
 
-    __len__ = of_arrays(Tensor.__len__)  # type: ignore[assignment]
+    __len__ = of_arrays(Tensor.__len__)
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
