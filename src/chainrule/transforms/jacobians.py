@@ -209,7 +209,10 @@ def _by_rows(call: FunctionCall, outputs: list[Tensor], function: Any) -> list[l
     for index, out in enumerate(outputs):
         found = _for_unit_vectors(call, functools.partial(_row, call, index), out, function)
         blocks.append(
-            [row.reshape((*out.shape, *x.shape)) for row, x in zip(found, call.inputs, strict=True)]
+            [
+                _shaped(row, (*out.shape, *x.shape))
+                for row, x in zip(found, call.inputs, strict=True)
+            ]
         )
     return blocks
 
@@ -221,8 +224,13 @@ def _by_columns(call: FunctionCall, outputs: list[Tensor], function: Any) -> lis
         found = _for_unit_vectors(call, functools.partial(_column, call, index), x, function)
         for block, columns, out in zip(blocks, found, outputs, strict=False):
             last = columns.movedim(0, -1) if x.ndim else columns[0]
-            block.append(last.reshape((*out.shape, *x.shape)))
+            block.append(_shaped(last, (*out.shape, *x.shape)))
     return blocks
+
+
+def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor in a shape that it mostly has."""
+    return x if x.shape == shape else x.reshape(shape)
 
 
 def _row(call: FunctionCall, index: int, unit: Tensor) -> list[Tensor]:
@@ -242,7 +250,7 @@ def _for_unit_vectors(
     """
     if x.numel() == 1:
         return [found.unsqueeze(0) for found in linear(TENSOR_XP.ones_like(x.detach()))]
-    units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))
+    units = _shaped(eye(x.numel(), dtype=x.dtype, device=x.device), (x.numel(), *x.shape))
     if call.runs_own_code_only():
         return batched_pass("jacobian", function, linear, units)
     found: list[Tensor] = vmap_for("jacobian", function, linear, units)
