@@ -58,9 +58,9 @@ _last: list[tuple[Any, Any, Array]] = [(None, None, None)]
 
 def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both operands of an operator as tensors, or `(NotImplemented, None)`."""
-    if a.__class__ is not Tensor:
+    if type(a) is not Tensor:
         a = _operand(a, b)
-    if b.__class__ is not Tensor:
+    if type(b) is not Tensor:
         b = _operand(b, a)
     if a is NotImplemented or b is NotImplemented:
         return NotImplemented, None
@@ -140,7 +140,7 @@ def as_carried_results(results: Any, operands: Iterable[Any]) -> Any:
 
 def _in_class(result: Any, kind: type[Tensor]) -> Any:
     """Return a new tensor with dimensions as one of a class; integers as NumPy's own array."""
-    if result.__class__ is not Tensor or not result._array.ndim:
+    if type(result) is not Tensor or not result._array.ndim:
         return result
     if result._array.__class__ is ndarray and result._array.dtype.kind in "biu":
         return result._array
@@ -169,7 +169,7 @@ def carried_operands(operands: Sequence[Any], kind: type[Tensor]) -> list[Tensor
     None if none of them is of the class, or if it takes more to convert one.
     """
     for value in operands:
-        if value.__class__ is kind:
+        if type(value) is kind:
             break
     else:
         return None
@@ -187,13 +187,13 @@ def carried_pair(a: Any, b: Any, kind: type[Tensor]) -> tuple[Any, Any] | None:
 
     One may be a number beside real ones, and stays one.
     """
-    x = a if a.__class__ in _NUMBERS and b.dtype.kind == "f" else _carried_operand(a, kind)
-    y = b if b.__class__ in _NUMBERS and a.dtype.kind == "f" else _carried_operand(b, kind)
+    x = a if type(a) in _NUMBERS and b.dtype.kind == "f" else _carried_operand(a, kind)
+    y = b if type(b) in _NUMBERS and a.dtype.kind == "f" else _carried_operand(b, kind)
     return None if x is None or y is None else (x, y)
 
 
 def _carried_operand(value: Any, kind: type[Tensor]) -> Tensor | None:
-    of = value.__class__
+    of = type(value)
     if of is not kind:
         if of is ndarray and value.dtype.kind in "fc":
             value = make(value, None)

@@ -81,7 +81,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         like: Any = None  # the first array that requires grad
         uniform = True  # whether the others have its dtype and shape
         for t in operands:
-            if t.__class__ is not _Plain:
+            if type(t) is not _Plain:
                 return _of_others(primitive, operands, settings, kernel)
             x = t._array
             if x.__class__ is not ndarray:
@@ -151,7 +151,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
     only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
 
     def function(a: Any, **settings: Any) -> Any:
-        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
+        if type(a) is not _Plain or a._array.__class__ is not ndarray:
             return _of_others(primitive, (a,), settings)
         x = a._array
         try:
@@ -213,7 +213,7 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
     seen: list[Any] = [None]
 
     def function(a: Any, *, axis: Any, keepdims: bool) -> Any:
-        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
+        if type(a) is not _Plain or a._array.__class__ is not ndarray:
             return _of_others(primitive, (a,), {"axis": axis, "keepdims": keepdims})
         x = a._array
         try:
@@ -264,7 +264,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, *, axes: tuple[int, ...]) -> Any:
         settings = {"axes": axes}
-        if a.__class__ is not _Plain or a._array.__class__ is not ndarray:
+        if type(a) is not _Plain or a._array.__class__ is not ndarray:
             return _of_others(primitive, (a,), settings)
         x = a._array
         try:
@@ -309,13 +309,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, b: Any) -> Any:
         kind = type(b)
-        if kind is _Plain and a.__class__ is _Plain:
+        if kind is _Plain and type(a) is _Plain:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
         elif (
             kind in _NUMBERS
-            and a.__class__ is _Plain
+            and type(a) is _Plain
             and ((dtype := a._array.dtype) is last[0][1] or dtype.kind == "f")
         ):
             x = a._array
@@ -345,7 +345,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                         return found
                 pair = _pair_of(a, b)
             if pair is None:
-                if _Plain is Tensor and (a.__class__ is _Carried or b.__class__ is _Carried):
+                if _Plain is Tensor and (type(a) is _Carried or type(b) is _Carried):
                     found = carried_pair(a, b, _Carried)
                     if found is not None:
                         return primitive.apply_carried(*found)

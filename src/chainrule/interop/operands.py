@@ -25,7 +25,8 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
     If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors.
     """
     listed = [
-        _array_of_list(value) if isinstance(value, list | tuple) else value for value in values
+        _array_of_list(value) if issubclass(type(value), list | tuple) else value
+        for value in values
     ]
     if any([isinstance(value, Tensor) for value in listed]):
         return as_tensors(with_dtypes_of_numpy(listed))

@@ -444,8 +444,8 @@ def _is_plain_call(function: Any, args: Any, kwargs: Any) -> bool:
     """
     if not args or function in _WITHOUT_PLAIN_CALLS:
         return False
-    first = args[0] if args[0].__class__ is ndarray else args[-1]
-    if first.__class__ is not ndarray or first._node is None or not is_grad_enabled():
+    first = args[0] if type(args[0]) is ndarray else args[-1]
+    if type(first) is not ndarray or first._node is None or not is_grad_enabled():
         return False
     kinds = "fcb" if function is np.where else "fc"
     for value in args:
@@ -461,7 +461,7 @@ def _is_plain_call(function: Any, args: Any, kwargs: Any) -> bool:
 
 def _is_plain(value: Any, kinds: str) -> bool:
     """Return whether an argument is of real numbers, or a setting such as an axis or a shape."""
-    kind = value.__class__
+    kind = type(value)
     if kind in _SETTINGS:
         return True
     if kind is tuple:
@@ -536,7 +536,7 @@ def _is_number(key: Any) -> bool:
 
 def _is_float(value: Any) -> bool:
     """Return whether an operand has known numbers whose dtype NumPy treats as tensors do."""
-    kind = value.__class__
+    kind = type(value)
     if kind is ndarray:
         array = value._array
         return array.__class__ is np.ndarray and array.dtype.kind in "fc"

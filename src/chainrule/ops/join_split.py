@@ -93,7 +93,7 @@ def cat(
     shapes = set()
     dtype = None
     for part in parts:
-        if part.__class__ is not Tensor:
+        if type(part) is not Tensor:
             break
         array = part._array
         if array.dtype is not dtype:
@@ -141,7 +141,7 @@ def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
     parts: list[Any] = list(tensors)
     for part in parts:
-        if part.__class__ is not Tensor:
+        if type(part) is not Tensor:
             parts = as_tensors(parts)
             break
     dtypes = {part._array.dtype for part in parts}

@@ -92,7 +92,7 @@ def sum(
     >>> cr.sum(x, dim=0)
     tensor([4., 6.])
     """
-    if input.__class__ is not Tensor or dtype is not None:
+    if type(input) is not Tensor or dtype is not None:
         input = cast(tensor_of(input), dtype)
     if axis is not None:
         dim = either(dim, axis)

@@ -67,7 +67,7 @@ def where(
                 "missing, or None"
             )
         return nonzero(condition, as_tuple=True)
-    if not (input.__class__ is Tensor is other.__class__):
+    if not (type(input) is Tensor is type(other)):
         constants = not (isinstance(input, Tensor) or isinstance(other, Tensor))
         input, other = as_tensors((input, other))
         are_numbers = constants and input.ndim == other.ndim == 0

@@ -29,7 +29,7 @@ def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any
     apply, kernel = primitive.apply, getattr(numpy_xp, primitive.name)
 
     def operator(x: Any, y: Any) -> Any:
-        if x.__class__ is Tensor and x._array.__class__ is ndarray:
+        if type(x) is Tensor and x._array.__class__ is ndarray:
             a, b = x._array, y
             if y.__class__ is Tensor:
                 b = y._array
@@ -40,7 +40,7 @@ def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any
                 except Exception:
                     pass  # the recorder raises the error with our message
         given = x, y
-        if x.__class__ is not Tensor or y.__class__ is not Tensor:
+        if type(x) is not Tensor or type(y) is not Tensor:
             try:
                 x, y = as_operands(x, y)
             except OverflowError:  # an integer outside the dtype's range may be compared
@@ -94,7 +94,7 @@ def unary_floating(primitive: Primitive) -> Callable[[Operand], Tensor]:
     apply: Callable[[Tensor], Tensor] = primitive.apply
 
     def function(x: Operand) -> Tensor:
-        if x.__class__ is Tensor and x._array.dtype.kind in "fc":
+        if type(x) is Tensor and x._array.dtype.kind in "fc":
             return apply(x)
         return apply(floating(x))
 
