@@ -262,7 +262,7 @@ class ndarray(Tensor, metaclass=_Arrays):
                 f"{casting!r}"
             )
         if dtype.kind == "O" and is_tracked(self):
-            return _objects(self)
+            return np.fromiter(self.ravel(), object).reshape(self.shape)
         if dtype.kind not in "fc" and is_tracked(self) and is_known(self._array):
             return self._array.astype(dtype)  # piecewise constant
         return call(np.astype, (self, dtype), {"copy": copy})
@@ -371,14 +371,6 @@ class ndarray(Tensor, metaclass=_Arrays):
 
 
 use_class(ndarray)
-
-
-def _objects(x: ndarray) -> Any:
-    """Return an array of objects, which are the elements."""
-    objects = np.empty(x.shape, object)
-    for index in np.ndindex(x.shape):
-        objects[index] = x[index]
-    return objects
 
 
 def _rebuild(rebuild: Callable[..., Any], *parts: Any) -> Any:
