@@ -59,7 +59,9 @@ def watched(array: Any) -> Any:
 
 def tensor_of(value: Operand) -> Tensor:
     """Return an operand as a tensor, sharing the memory of arrays."""
-    return value if type(value) is Tensor else as_tensors((value,))[0]
+    if type(value) is Tensor or (isinstance(value, Tensor) and value.is_carried):
+        return value
+    return as_tensors((value,))[0]
 
 
 def floating(value: Operand) -> Tensor:

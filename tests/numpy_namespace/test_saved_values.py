@@ -61,7 +61,7 @@ def many(request: pytest.FixtureRequest) -> Any:
     """The number of savers from which those that are gone are dropped: on both sides."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(versions, "_MANY_SAVERS", request.param)
-        patch.setattr(versions._savers, "limit", request.param)
+        patch.setattr(versions.sorted_savers, "limit", request.param)
         yield request.param
 
 

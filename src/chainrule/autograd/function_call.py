@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.backward import autograd_grad
+from chainrule.autograd.backward import autograd_grad, captured_grads, start_pass
 from chainrule.autograd.conversions import RUNNING, Running
 from chainrule.autograd.forward import (
     JvpFunction,
@@ -16,6 +18,7 @@ from chainrule.autograd.forward import (
     nodes_between,
     tracked,
 )
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, GradientEdge, Node, endpoint
@@ -46,15 +49,15 @@ class FunctionCall:
         arguments: Sequence[Any],
         primals: Sequence[Tensor],
         own: Callable[[Tensor], Tensor] = tracked,
+        variables: Mapping[ContextVar[Any], Any] = MappingProxyType({}),
     ) -> None:
         recording = is_grad_enabled()
 
         def call() -> None:
             self.inputs = [own(x) for x in primals]
-            self.arguments: list[Any] = pytree.with_leaves(list(arguments), self.inputs)
             running.inputs = self.inputs
             nodes = [t._node for t in self.inputs]
-            self.result = call_of_user(function, *self.handed())
+            self.result = call_of_user(function, *self.handed(list(arguments)))
             # A function that wrote to an argument in place gave that tensor a later node.
             self.inputs = [
                 t if t._node is node else make(t._array, node)
@@ -62,9 +65,10 @@ class FunctionCall:
             ]
 
         running = Running()
-        call_with({MODES: enable_grad().entered(MODES.get()), RUNNING: running}, call)
+        modes = enable_grad().entered(MODES.get())
+        call_with({**variables, MODES: modes, RUNNING: running}, call)
         leaves = [self.result]
-        if self.result.__class__ is not Tensor:
+        if not isinstance(self.result, Tensor):
             leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]
@@ -76,9 +80,10 @@ class FunctionCall:
         self._recording = recording
         self._has_history = recording and has_other_sources
 
-    def handed(self) -> list[Any]:
-        """Return the arguments that the function gets."""
-        return self.arguments
+    def handed(self, arguments: list[Any]) -> list[Any]:
+        """Return the arguments that the function gets, for those of the call."""
+        own: list[Any] = pytree.with_leaves(arguments, self.inputs)
+        return own
 
     def _is_recorded(self, directions: Sequence[Tensor | None]) -> bool:
         if self._has_history:
@@ -111,8 +116,11 @@ class FunctionCall:
             return [None] * len(self.inputs)
         roots, gs = zip(*given, strict=True)
         create = self._is_recorded(gs) if create_graph is None else create_graph
-        retain = retain_graph or create
-        return list(autograd_grad(roots, self._input_edges, gs, retain, create, allow_unused=True))
+        edges = self._input_edges
+        if create or INTERCEPTOR.get() is not None:
+            retain = retain_graph or create
+            return list(autograd_grad(roots, edges, gs, retain, create, allow_unused=True))
+        return captured_grads(start_pass(roots, gs, retain_graph, False), edges, edges, 0)
 
     def used(self, count: int) -> list[bool]:
         """Return for each input whether one of the first `count` outputs depends on it."""
@@ -173,6 +181,8 @@ class FunctionCall:
 
         Other leaves are kept, or replaced by None.
         """
+        if isinstance(self.result, Tensor):
+            return tensors[0]
         leaves = [leaf if keep else None for _, leaf in pytree.leaves(self.result)]
         for position, tensor in zip(self._positions, tensors, strict=True):
             leaves[position] = tensor

@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Generator, MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar, cast, overload
 
+import numpy as np
+
 from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.interrupts import P, T, call_with, from_first_instruction
 
@@ -55,6 +57,7 @@ class Modes:
         "saved_hooks",
         "idle",
         "special",
+        "_in_float64",
         "_unrecorded",
     )
 
@@ -85,6 +88,7 @@ class Modes:
         self.context = context
         self.nesting = nesting
         self._unrecorded: Modes | None = None
+        self._in_float64: Modes | None = None
 
     def in_force(self) -> tuple[Any, ...]:
         """Return the modes without those to return to, for comparison."""
@@ -103,8 +107,14 @@ class Modes:
             self._unrecorded = self.changed(grad=False, saved_hooks=None)
         return self._unrecorded
 
+    def in_float64(self) -> Modes:
+        """Return these modes with NumPy's default dtype."""
+        if self._in_float64 is None:  # kept for the next call
+            self._in_float64 = self.changed(default_dtype=np.dtype(np.float64))
+        return self._in_float64
 
-_DERIVED = ("idle", "special", "_unrecorded")
+
+_DERIVED = ("idle", "special", "_unrecorded", "_in_float64")
 _FIELDS = tuple(name for name in Modes.__slots__ if name not in _DERIVED)
 
 DEFAULT = Modes()

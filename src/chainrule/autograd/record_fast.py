@@ -82,7 +82,10 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         uniform = True  # whether the others have its dtype and shape
         for t in operands:
             if type(t) is not _Plain:
-                return _of_others(primitive, operands, settings, kernel)
+                found = carried_operands(operands, _Carried) if _Plain is Tensor else None
+                if found is not None:
+                    return primitive.apply_carried(*found, **settings)
+                return apply(primitive, operands, settings, kernel)
             x = t._array
             if x.__class__ is not ndarray:
                 return apply(primitive, operands, settings, kernel)
@@ -152,7 +155,9 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, **settings: Any) -> Any:
         if type(a) is not _Plain or a._array.__class__ is not ndarray:
-            return _of_others(primitive, (a,), settings)
+            if type(a) is _Carried and _Plain is Tensor and a._array.__class__ is ndarray:
+                return primitive.apply_carried(a, **settings)
+            return apply(primitive, (a,), settings)
         x = a._array
         try:
             out = kernel(x, **settings) if settings else kernel(x)
@@ -214,7 +219,9 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
 
     def function(a: Any, *, axis: Any, keepdims: bool) -> Any:
         if type(a) is not _Plain or a._array.__class__ is not ndarray:
-            return _of_others(primitive, (a,), {"axis": axis, "keepdims": keepdims})
+            if type(a) is _Carried and _Plain is Tensor and a._array.__class__ is ndarray:
+                return primitive.apply_carried(a, axis=axis, keepdims=keepdims)
+            return apply(primitive, (a,), {"axis": axis, "keepdims": keepdims})
         x = a._array
         try:
             out = kernel(x, axis=axis, keepdims=keepdims)
@@ -265,7 +272,9 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
     def function(a: Any, *, axes: tuple[int, ...]) -> Any:
         settings = {"axes": axes}
         if type(a) is not _Plain or a._array.__class__ is not ndarray:
-            return _of_others(primitive, (a,), settings)
+            if type(a) is _Carried and _Plain is Tensor and a._array.__class__ is ndarray:
+                return primitive.apply_carried(a, **settings)
+            return apply(primitive, (a,), settings)
         x = a._array
         try:
             out = x.transpose(axes)
@@ -423,19 +432,6 @@ def _pair_of(a: Any, b: Any) -> tuple[Any, Any, Array, Array] | None:
 
 
 _NUMBERS = frozenset([float, int])
-
-
-def _of_others(
-    primitive: Primitive,
-    operands: tuple[Any, ...],
-    settings: dict[str, Any],
-    kernel: Callable[..., Any] | None = None,
-) -> Any:
-    """Return the result of a primitive for operands that are not all tensors."""
-    found = carried_operands(operands, _Carried) if _Plain is Tensor else None
-    if found is not None:
-        return primitive.apply_carried(*found, **settings)
-    return apply(primitive, operands, settings, kernel)
 
 
 _RECORDERS: dict[str, Callable[[Primitive], Callable[..., Any]]] = {

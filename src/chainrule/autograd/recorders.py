@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -10,7 +12,7 @@ from chainrule.autograd.modes import prepare_looking
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import record_special
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import keep_saved
+from chainrule.autograd.versions import keep_saved, savers, sorted_savers
 from chainrule.primitives.primitive import TABLE, Primitive, Substitute, for_each_primitive
 
 
@@ -62,10 +64,21 @@ def use_class(kind: type[Tensor]) -> None:
     for_each_primitive(set_twin)
 
 
-def _keeping_node() -> PrimitiveNode:
-    node: PrimitiveNode = object.__new__(PrimitiveNode)
-    keep_saved(node)
+def twin_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the twin of a recorder for the class of `use_class`; other functions as they are."""
+    twins = [p.apply_carried for p in TABLE.values() if p.apply is function]
+    return twins[0] if twins else function
+
+
+def _keeping_node() -> PrimitiveNode:  # `keep_saved`, without the calls
+    node: PrimitiveNode = _new(PrimitiveNode)
+    _append(_reference(node))
+    if _number(savers) > sorted_savers.limit:
+        sorted_savers.drop_old()
     return node
+
+
+_new, _reference, _number, _append = object.__new__, weakref.ref, len, savers.append
 
 
 def _record_special_keeping(*arguments: Any) -> Tensor:

@@ -159,32 +159,32 @@ class _Savers:
 
     def drop_old(self) -> None:
         """Drop the references to nodes that are gone."""
-        number = len(savers)  # other threads may append to them
-        savers[:number] = [ref for ref in savers[:number] if ref() is not None]
-        self.limit = _MANY_SAVERS + 2 * len(savers)
-        self.by_storage.clear()
-        self.sorted = self.writes = 0
+        with write_log.lock:
+            number = len(savers)  # other threads may append to them
+            savers[:number] = [ref for ref in savers[:number] if ref() is not None]
+            self.limit = _MANY_SAVERS + 2 * len(savers)
+            self.by_storage.clear()
+            self.sorted = self.writes = 0
 
 
 _MANY_SAVERS = 1024
 savers: list[weakref.ref[Any]] = []
 """The nodes that keep what they saved. While it is empty, no write needs to ask."""
-_savers = _Savers()
+sorted_savers = _Savers()
 
 
 def keep_saved(node: Any) -> None:
     """Let a node keep the values that it saves when their memory is written to."""
     savers.append(weakref.ref(node))
-    if len(savers) > _savers.limit:
-        with write_log.lock:
-            _savers.drop_old()
+    if len(savers) > sorted_savers.limit:
+        sorted_savers.drop_old()
 
 
 def preserve_saved(array: Array) -> None:
     """Before a write to the memory of `array`: copy what the nodes of `keep_saved` saved of it."""
     owner = storage_of(array)
     with write_log.lock:
-        nodes = _savers.of(owner)
+        nodes = sorted_savers.of(owner)
     for node in nodes:
         node.saved = tuple(
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +27,14 @@ class _Parameter(NamedTuple):
     kind: str  # "operand": a tensor; "operands": a sequence of tensors; "setting": unchanged
 
 
-_Plan = tuple[list[str], list[str], list[str], list[tuple[str, str]]]
-"""Operands, settings, what goes by position, and what has another name here: those given."""
+class _Plan(NamedTuple):
+    """What becomes of the arguments of calls that give the same ones, by position or name."""
+
+    operands: list[int]  # numbers among the values, those by position first
+    lists: list[int]  # of operands
+    settings: list[int]
+    by_position: list[int]
+    by_name: list[tuple[str, int]]
 
 
 class Rule:
@@ -45,54 +51,73 @@ class Rule:
         self.has_own_names = all([text.endswith("=-") for text in takes])
         self._takes = takes
         self._is_bound = False
-        self._plans: dict[tuple[str, ...], _Plan] = {}  # by the names of what is given
+        self._plans: dict[Any, _Plan | None] = {}  # by what is given; None where it takes more
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call our function with the arguments of NumPy's."""
+        key = (len(args), *kwargs) if kwargs else len(args)
+        try:
+            plan = self._plans[key]
+        except KeyError:
+            plan = self._plans[key] = self._plan(len(args), kwargs)
+        values = [*args, *kwargs.values()]
+        if plan is None or any([value is _NOT_GIVEN for value in values]):
+            return self._call(args, kwargs)
+        if plan.lists or not all([isinstance(values[n], Tensor) for n in plan.operands]):
+            _convert(values, plan)
+        for number in plan.settings:
+            if isinstance(values[number], Tensor):
+                return self._call(args, kwargs)
+        before = [values[number] for number in plan.by_position]
+        if not plan.by_name:
+            return self.ours(*before)
+        return self.ours(*before, **{name: values[number] for name, number in plan.by_name})
+
+    def _plan(self, count: int, keywords: Iterable[str]) -> _Plan | None:
+        """Return the plan for calls with so many arguments by position, and these by name."""
         if not self._is_bound:
             self._bind()
+        names = [*self._names[:count], *keywords]
+        has_more = count > len(self._names) or not self._taken.issuperset(names)
+        if has_more or len(set(names)) < len(names):
+            return None
+        number_of = {name: number for number, name in enumerate(names)}
+        given = [p for p in self._parameters if p.name in number_of]
+
+        def numbers(of_kind: Iterable[str]) -> list[int]:
+            return [number_of[name] for name in of_kind if name in number_of]
+
+        return _Plan(
+            numbers(self._operands),
+            numbers(self._lists),
+            numbers(self._settings),
+            [number_of[p.name] for p in given if p.ours == ""],
+            [(p.ours, number_of[p.name]) for p in given if p.ours not in ("", "-")],
+        )
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call our function with any arguments."""
         given = dict(zip(self._names, args, strict=False))
         given.update(kwargs)
         rest = args[len(self._names) :]
         if not given.keys() <= self._taken:
             self._check_unsupported(given)
-        for value in given.values():
-            if value is _NOT_GIVEN:
-                given = {key: kept for key, kept in given.items() if kept is not _NOT_GIVEN}
-                break
-        names = tuple(given)
-        plan = self._plans.get(names)
-        if plan is None:
-            plan = self._plans[names] = self._plan(given.keys())
-        operands, settings, positional, renamed = plan
-        if rest or self._lists:
-            rest = self._convert_operands(given, rest)
-        else:
-            for name in operands:
-                if not isinstance(given[name], Tensor):
-                    rest = self._convert_operands(given, rest)
-                    break
-        for name in settings:
-            if isinstance(given[name], Tensor) and is_tracked(given[name]):
+        given = {key: value for key, value in given.items() if value is not _NOT_GIVEN}
+        rest = self._convert_operands(given, rest)
+        for name in self._settings:
+            value = given.get(name)
+            if isinstance(value, Tensor) and is_tracked(value):
                 raise ArgumentTypeError(
                     f"{name_of(self.function)} has no derivative rule for {name} in chainrule: "
                     f"pass {name}.item() or {name}.detach(), if no gradient is needed"
                 )
-        before = [given.pop(name) for name in positional]
-        for name, ours in renamed:
-            value = given.pop(name)
-            if ours != "-":
-                given[ours] = value
-        return self.ours(*before, *rest, **given)
-
-    def _plan(self, given: Container[str]) -> _Plan:
-        """Return those parameters of each kind that are given."""
-        return (
-            [name for name in self._operands if name in given],
-            [name for name in self._settings if name in given],
-            [name for name in self._positional if name in given],
-            [(name, ours) for name, ours in self._renamed if name in given],
-        )
+        positional = [given.pop(name) for name in self._positional if name in given]
+        for name, ours in self._renamed:
+            if name in given:
+                value = given.pop(name)
+                if ours != "-":
+                    given[ours] = value
+        return self.ours(*positional, *rest, **given)
 
     def _convert_operands(self, given: dict[str, Any], rest: tuple[Any, ...]) -> tuple[Any, ...]:
         """Convert the operands in `given` and `rest` to tensors, all at once for their dtypes."""
@@ -165,6 +190,20 @@ class Rule:
             p.name for p in self._numpy_signature.values() if p.kind not in (_VARIADIC, _KEYWORDS)
         ]
         return [name for name in named if name not in taken]
+
+
+def _convert(values: list[Any], plan: _Plan) -> None:
+    """Replace operands among the values by tensors, all at once for their dtypes."""
+    numbers = [number for number in plan.operands if values[number] is not None]
+    operands = [values[number] for number in numbers]
+    lists = [list(values[number]) for number in plan.lists]
+    for members in lists:
+        operands += members
+    tensors = iter(tensors_of(operands))
+    for number in numbers:
+        values[number] = next(tensors)
+    for number, members in zip(plan.lists, lists, strict=True):
+        values[number] = [next(tensors) for _ in members]
 
 
 def rule(function: Function, ours: Function, *takes: str) -> Rule:

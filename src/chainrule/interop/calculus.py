@@ -237,6 +237,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _with_common_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    if a._array.dtype is b._array.dtype:
+        return a, b
     joint = ops.promote_types(a.dtype, b.dtype)
     return cast(a, joint), cast(b, joint)
 
@@ -248,7 +250,7 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Return the outer product of the flattened arrays."""
-    return ravel(a)[:, None] * ravel(b)
+    return (a if a.ndim == 1 else ravel(a))[:, None] * (b if b.ndim == 1 else ravel(b))
 
 
 def vdot(a: Tensor, b: Tensor) -> Tensor:

@@ -66,6 +66,8 @@ def where(condition: Any, x: Tensor | None = None, y: Tensor | None = None) -> A
 
 
 def _mask(condition: Any) -> Tensor:
+    if condition.__class__ is np.ndarray:
+        return constant(condition)
     return condition if isinstance(condition, Tensor) else constant(array_of(condition))
 
 

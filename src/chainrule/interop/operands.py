@@ -24,6 +24,10 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
 
     If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors.
     """
+    if all([value.__class__ is float or _has_own_dtype(value) for value in values]) and any(
+        [isinstance(value, Tensor) for value in values]
+    ):
+        return as_tensors(values)
     listed = [
         _array_of_list(value) if issubclass(type(value), list | tuple) else value
         for value in values
@@ -36,6 +40,15 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
     if any([isinstance(t, Tensor) and t.dtype in _SINGLE for t in constants]):
         constants = [*map(_with_float_dtype, constants)]
     return as_tensors(constants)
+
+
+def _has_own_dtype(value: Any) -> bool:
+    """Return whether an operand is of floats that keep their dtype, whatever is beside them."""
+    if value.__class__ is ndarray:
+        return value.dtype.kind in "fc"
+    if value.__class__ is not Tensor and not (isinstance(value, Tensor) and value.is_carried):
+        return False
+    return value._array.dtype.kind in "fc"
 
 
 def _constant(value: Any, *, weak: bool) -> Any:

@@ -18,7 +18,7 @@ from chainrule.autograd.recorders import use_class
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known
 from chainrule.errors import ArgumentTypeError
-from chainrule.interop import array_function
+from chainrule.interop import array_function, manipulation
 from chainrule.interop.memory import call_on_copies, is_function, is_locked, locked
 from chainrule.interop.operands import (
     are_known,
@@ -32,6 +32,7 @@ from chainrule.interop.operands import (
 from chainrule.interop.table import NEW, RULES
 from chainrule.interrupts import P, T, call_with
 from chainrule.numpy.out_arguments import place_of_out, write_at, written
+from chainrule.numpy.plain_calls import PlainCall
 from chainrule.numpy.ufunc_methods import call_method, has_own_rule
 from chainrule.ops.indexing import set_at
 from chainrule.ops.inplace import set_imag, set_real
@@ -186,7 +187,7 @@ class ndarray(Tensor, metaclass=_Arrays):
     @property
     def T(self) -> Any:
         """The array with its dimensions in reversed order, a view."""
-        return np.transpose(self)
+        return self.transpose()
 
     # --- items ---
 
@@ -240,11 +241,17 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:  # type: ignore[override]
         """Return the elements in another shape: a view if possible."""
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+        sizes = shape[0] if len(shape) == 1 else shape
+        if self.__class__ is ndarray and self._array.__class__ is np.ndarray:
+            return manipulation.reshape(self, sizes, order, copy)
+        return np.reshape(self, sizes, order=order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         """Return a view with the dimensions in another order, reversed by default."""
-        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+        order = axes[0] if len(axes) == 1 else axes or None
+        if self.__class__ is ndarray and self._array.__class__ is np.ndarray:
+            return manipulation.transpose(self, order)
+        return np.transpose(self, order)
 
     def astype(  # type: ignore[override] # NumPy's signature, as below
         self,
@@ -393,8 +400,11 @@ def behaves_as_array(leaf: Any) -> bool:
 def call(function: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy, recorded where it must be; arrays in the result are `ndarray`s."""
     rule = RULES.get(function)
-    if rule is not None and _is_plain_call(function, args, kwargs):
-        return as_ndarrays(rule(args, kwargs))
+    if rule is not None and is_grad_enabled():
+        found = PlainCall(function, args, kwargs)
+        if found.is_plain:
+            keeps = found.keeps_dtype
+            return as_ndarrays(rule(args, kwargs) if keeps else in_float64(rule, args, kwargs))
     unwatched = None if kwargs else unwatched_for(args)
     if unwatched is not None:
         return unwatched(call, function, args, kwargs)
@@ -429,44 +439,6 @@ def call(function: Any, args: Any, kwargs: Any) -> Any:
     return as_ndarrays(in_float64(array_function, function, (), args, kwargs))
 
 
-def _is_plain_call(function: Any, args: Any, kwargs: Any) -> bool:
-    """Return whether a call is to be recorded and needs no more care: of real numbers and settings.
-
-    Its dtype is that of an array, whatever the default one is, and no argument is written to.
-    """
-    if not args or function in _WITHOUT_PLAIN_CALLS:
-        return False
-    first = args[0] if type(args[0]) is ndarray else args[-1]
-    if type(first) is not ndarray or first._node is None or not is_grad_enabled():
-        return False
-    kinds = "fcb" if function is np.where else "fc"
-    for value in args:
-        if not _is_plain(value, kinds):
-            return False
-    if len(args) > 1 and len(args) > place_of_out(function):
-        return False
-    for name, value in kwargs.items():
-        if name in ("out", "device", "like") or not _is_plain(value, kinds):
-            return False
-    return True
-
-
-def _is_plain(value: Any, kinds: str) -> bool:
-    """Return whether an argument is of real numbers, or a setting such as an axis or a shape."""
-    kind = type(value)
-    if kind in _SETTINGS:
-        return True
-    if kind is tuple:
-        return all([_is_plain(part, kinds) for part in value])
-    if kind is np.ndarray:
-        return value.dtype.kind in kinds
-    array = value._array if kind is ndarray else None
-    return array.__class__ is np.ndarray and array.dtype.kind in "fc"
-
-
-_SETTINGS = frozenset([int, float, bool, str, type(None)])
-
-
 def _is_recorded(function: Any, args: Any, kwargs: Any) -> bool:
     """Return whether a call needs more than the numbers of its arguments."""
     if is_tracked(args, kwargs):
@@ -482,11 +454,9 @@ def in_float64(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     modes = MODES.get() or DEFAULT
     if modes.default_dtype == np.float64:
         return function(*args, **kwargs)
-    return call_with({MODES: modes.changed(default_dtype=_FLOAT64)}, function, *args, **kwargs)
+    return call_with({MODES: modes.in_float64()}, function, *args, **kwargs)
 
 
-_FLOAT64 = np.dtype(np.float64)
-_WITHOUT_PLAIN_CALLS = frozenset([np.real, np.imag, np.copyto, np.put])
 _WITHOUT_GRADIENT = {np.format_float_positional, np.format_float_scientific, np.ma.isMaskedArray}
 
 

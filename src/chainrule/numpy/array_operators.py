@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.recorders import twin_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.numpy.array_class import (
     array_of_list,
@@ -54,6 +55,8 @@ for _name in ("as_integer_ratio", "hex", "is_integer", "__trunc__"):
 
 
 def _operator(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    tensors = twin_of(tensors)
+
     def operator(self: Any, other: Any) -> Any:
         kind = type(other)
         # without the cost of NumPy's protocol
@@ -78,6 +81,8 @@ def _comparison(ufunc: Any) -> Callable[[Any, Any], Any]:
 
 
 def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    tensors = twin_of(tensors)
+
     def operator(self: Any, other: Any) -> Any:
         if type(other) in _DIRECT:
             return tensors(self, other)

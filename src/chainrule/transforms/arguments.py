@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import ops, pytree
+from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.error_messages import check_devices
 from chainrule.autograd.function_call import FunctionCall
@@ -19,9 +19,9 @@ from chainrule.autograd.operands import BESIDE_ARRAYS, as_tensors, plain, plain_
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, storage_of
 from chainrule.errors import ArgumentTypeError, DTypeError, ShapeError
-from chainrule.interrupts import call_with
 from chainrule.numpy.array_class import as_ndarray, behaves_as_array, ndarray
-from chainrule.transforms.kinds import common_kind, has_numbers, in_kind, kind_of, values_of
+from chainrule.primitives.elementwise import clone
+from chainrule.transforms.kinds import common_kind_of, has_numbers, in_kind, kind_of, values_of
 
 
 class TransformCall(FunctionCall):
@@ -42,33 +42,39 @@ class TransformCall(FunctionCall):
         self.paths = [path for path, _ in found]
         self.kinds = [kind_of(leaf) for _, leaf in found]
         self.are_arrays = [behaves_as_array(leaf) for _, leaf in found]
-        self.kind = common_kind([leaf for _, leaf in found])
+        self.kind = common_kind_of(self.kinds)
         variables: dict[ContextVar[Any], Any] = {}
         if has_numbers(self.kinds):
             variables[BESIDE_ARRAYS] = ndarray
         if WRITTEN.get() is not None:
-            call_with(variables, super().__init__, function, self.given, primals)
+            super().__init__(function, self.given, primals, variables=variables)
             return
         # Arrays that outlive the outermost call keep their numbers alone, but for its own result.
         written: dict[int, Any] = {}
         variables[WRITTEN] = written
-        call_with(variables, super().__init__, function, self.given, primals)
+        super().__init__(function, self.given, primals, variables=variables)
         if self._has_history:
             for t in self.outputs:
                 written.pop(id(t if t._view is None else t._view.base), None)
         forget_histories(written)
 
-    def handed(self) -> list[Any]:
+    @property
+    def arguments(self) -> list[Any]:
+        """The arguments, with the tensors that the function is differentiated by."""
+        own: list[Any] = pytree.with_leaves(self.given, self.inputs)
+        return own
+
+    def handed(self, arguments: list[Any]) -> list[Any]:
         """Return what the function gets: in the place of arrays, what behaves as NumPy's arrays.
 
         These are copies, to which the function may write.
         """
         if not any(self.are_arrays):
-            return self.arguments
+            return super().handed(arguments)
         pairs = zip(self.are_arrays, self.inputs, strict=True)
-        own = [as_ndarray(ops.clone(t)) if is_array else t for is_array, t in pairs]
-        arguments: list[Any] = pytree.with_leaves(self.given, own)
-        return arguments
+        own = [as_ndarray(clone.apply(t)) if is_array else t for is_array, t in pairs]
+        handed: list[Any] = pytree.with_leaves(arguments, own)
+        return handed
 
     def like_arguments(self, tensors: Sequence[Tensor]) -> list[Any]:
         """Return the structure of the arguments with tensors, each in the kind of its argument."""
@@ -131,6 +137,8 @@ def primal(
 ) -> Tensor:
     """Return an argument to differentiate by as a tensor."""
     values = values_of(leaf)
+    if values.__class__ is np.ndarray and values.dtype.kind in "fc" and not copy:
+        return make(values, None)
     if is_array(values):
         values = plain_array(values)
         values = values.copy() if copy else values

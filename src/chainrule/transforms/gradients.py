@@ -165,7 +165,8 @@ def scalar_cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
     out, _ = split_aux(title, function, call.result, has_aux)
-    out = pytree.without_labels(out)
+    if not isinstance(out, Tensor):
+        out = pytree.without_labels(out)
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
         got = f"a {type(out).__name__}"
         mend = "Reduce it, with sum() or mean(), or take jacobian() or vjp() of the function"

@@ -42,7 +42,12 @@ def common_kind(leaves: Sequence[Any]) -> Kind:
 
     That is a tensor if one of them is a tensor, else a number if all are, else what NumPy gives.
     """
-    kinds = {kind_of(leaf) for leaf in leaves if leaf is not None}
+    return common_kind_of([kind_of(leaf) for leaf in leaves if leaf is not None])
+
+
+def common_kind_of(found: Sequence[Kind]) -> Kind:
+    """Return `common_kind` of leaves of these kinds."""
+    kinds = set(found)
     if not kinds or _same in kinds:
         return _same
     if as_ndarrays in kinds:
