@@ -187,18 +187,22 @@ def carried_pair(a: Any, b: Any, kind: type[Tensor]) -> tuple[Any, Any] | None:
 
     One may be a number beside real ones, and stays one.
     """
-    x = a if type(a) in _NUMBERS and b.dtype.kind == "f" else _carried_operand(a, kind)
-    y = b if type(b) in _NUMBERS and a.dtype.kind == "f" else _carried_operand(b, kind)
+    x = a if type(a) in _NUMBERS and b.dtype.kind == "f" else _carried_operand(a, kind, b)
+    y = b if type(b) in _NUMBERS and a.dtype.kind == "f" else _carried_operand(b, kind, a)
     return None if x is None or y is None else (x, y)
 
 
-def _carried_operand(value: Any, kind: type[Tensor]) -> Tensor | None:
+def _carried_operand(value: Any, kind: type[Tensor], beside: Any = None) -> Tensor | None:
     of = type(value)
     if of is not kind:
         if of is ndarray and value.dtype.kind in "fc":
             value = make(value, None)
         elif of is Tensor:
             value = make(value._array, value._node if value._view is None else current_node(value))
+        elif beside is not None and (of is complex or of in _NUMBERS):
+            if beside._array.__class__ is not ndarray:
+                return None
+            value = make(scalar_array(value, beside._array), None)
         else:
             return None
         value.__class__ = kind

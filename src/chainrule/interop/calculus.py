@@ -12,7 +12,7 @@ from chainrule.arguments import cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.errors import ArgumentError, ArgumentTypeError
-from chainrule.interop.manipulation import ravel
+from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
 from chainrule.ops.cumulative import gradient_along_axis
 from chainrule.primitives import convolution
@@ -44,9 +44,9 @@ def diff(
 
 def ediff1d(ary: Tensor, to_end: Tensor | None = None, to_begin: Tensor | None = None) -> Tensor:
     """Return the differences of neighbours of the flattened array, with optional ends."""
-    parts = [to_begin, diff(ravel(ary)), to_end]
+    parts = [to_begin, diff(flat(ary)), to_end]
     dtype = ary.dtype
-    return ops.cat([cast(ravel(part), dtype) for part in parts if part is not None])
+    return ops.cat([cast(flat(part), dtype) for part in parts if part is not None])
 
 
 def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1) -> Any:
@@ -250,12 +250,12 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Return the outer product of the flattened arrays."""
-    return (a if a.ndim == 1 else ravel(a))[:, None] * (b if b.ndim == 1 else ravel(b))
+    return flat(a)[:, None] * flat(b)
 
 
 def vdot(a: Tensor, b: Tensor) -> Tensor:
     """Return the inner product of all elements, those of `a` conjugated."""
-    return ops.vdot(*_with_common_dtype(ravel(a), ravel(b)))
+    return ops.vdot(*_with_common_dtype(flat(a), flat(b)))
 
 
 def einsum(*operands: Any, optimize: Any = False) -> Tensor:

@@ -15,7 +15,7 @@ from chainrule import ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.interop.manipulation import ravel, take_positions
+from chainrule.interop.manipulation import flat, take_positions
 from chainrule.interop.operands import array_of, constant, tensors_of
 
 Array = Any
@@ -123,5 +123,5 @@ def _count_cells(numbers: list[Array], edges: list[Array], weights: Tensor | Non
     if weights is None:
         return constant(np.bincount(cells, minlength=np.prod(shape)).reshape(shape))
     empty = constant(np.zeros(np.prod(shape), weights.dtype))
-    found = ops.index_add(empty, 0, constant(cells), take_positions(ravel(weights), inside, 0))
+    found = ops.index_add(empty, 0, constant(cells), take_positions(flat(weights), inside, 0))
     return xp.reshape(found, tuple(shape))

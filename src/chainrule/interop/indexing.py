@@ -13,7 +13,7 @@ from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.errors import ArgumentError
-from chainrule.interop.manipulation import by_positions, ravel, take_positions
+from chainrule.interop.manipulation import by_positions, flat, ravel, take_positions
 from chainrule.interop.operands import array_of, arrays_of, constant, tensor_of
 
 # --- selection by index ---------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def _take_numbers(numbers: Any, positions: Any, mode: Any) -> Any:
 def take_along_axis(arr: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
     """Return the elements at indices along an axis."""
     if axis is None:
-        arr, axis = ravel(arr), 0
+        arr, axis = flat(arr), 0
     return ops.take_along_dim(arr, constant(array_of(indices)), axis)
 
 
@@ -51,7 +51,7 @@ def compress(condition: Any, a: Tensor, axis: int | None = None) -> Tensor:
 
 def extract(condition: Any, arr: Tensor) -> Tensor:
     """Return the elements for which a condition holds."""
-    return take_positions(ravel(arr), np.flatnonzero(array_of(condition)), 0)
+    return take_positions(flat(arr), np.flatnonzero(array_of(condition)), 0)
 
 
 # --- selection by condition -----------------------------------------------------------------------
@@ -143,7 +143,7 @@ def _as_bound(a: Tensor, bound: Tensor | None) -> Any:
 
 def sort(a: Tensor, axis: int | None = -1, stable: Any = None) -> Tensor:
     """Return the elements in order."""
-    return xp.sort(ravel(a)) if axis is None else xp.sort(a, axis=axis)
+    return xp.sort(flat(a)) if axis is None else xp.sort(a, axis=axis)
 
 
 def sort_complex(a: Tensor) -> Tensor:
@@ -156,7 +156,7 @@ def sort_complex(a: Tensor) -> Tensor:
 def partition(a: Tensor, kth: Any, axis: int | None = -1) -> Tensor:
     """Return the elements partially sorted: the k-th is in its sorted position."""
     if axis is None:
-        a, axis = ravel(a), -1
+        a, axis = flat(a), -1
     order = np.argpartition(array_of(a), kth, axis=axis)
     return ops.take_along_dim(a, constant(order), axis)
 
@@ -210,7 +210,7 @@ def intersect1d(
     """Return the distinct elements that are in both: those of `ar1`."""
     ours, theirs = array_of(ar1).ravel(), array_of(ar2).ravel()
     _, first, second = np.intersect1d(ours, theirs, assume_unique, True)
-    common = cast(take_positions(ravel(ar1), first, 0), promoted(ar1.dtype, ar2.dtype))
+    common = cast(take_positions(flat(ar1), first, 0), promoted(ar1.dtype, ar2.dtype))
     return (common, constant(first), constant(second)) if return_indices else common
 
 

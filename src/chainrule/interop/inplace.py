@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError
-from chainrule.interop.manipulation import ravel, resize, take_positions
+from chainrule.interop.manipulation import flat, resize, take_positions
 from chainrule.interop.operands import array_of, arrays_of, check_keeps, constant, tensors_of
 from chainrule.ops.indexing import set_at
 
@@ -56,7 +56,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Do ``a.flat[i] = values.flat[i]`` wherever a mask is true."""
     if _is_tensor_target(a, np.putmask, mask, values):
         positions = np.flatnonzero(array_of(mask))
-        source = ravel(_as_dtype_of(a, values))
+        source = flat(_as_dtype_of(a, values))
         _write(a, positions, take_positions(source, positions % max(source.numel(), 1), 0))
 
 

@@ -28,9 +28,9 @@ def by_positions(a: Tensor, move: Callable[[Any], Any], axis: int | None = None)
     if axis is not None and not a.ndim:
         a = a.reshape(1)
     if axis is None:
-        a = xp.reshape(a, (-1,))
+        a = flat(a)
         positions = move(np.arange(a.shape[0]))
-        return xp.reshape(take_positions(a, positions.ravel(), 0), positions.shape)
+        return take_positions(a, positions, 0)
     axis = one_dim(axis, a.ndim)
     return take_positions(a, move(np.arange(a.shape[axis])), axis)
 
@@ -62,6 +62,11 @@ def ravel(a: Tensor, order: str = "C") -> Tensor:
         a, order = transpose(a, sorted(range(a.ndim), key=lambda i: -abs(strides[i]))), "C"
     order = _order_in_memory(a) if order == "A" else order
     return ops.ravel(reverse_dims(a) if order == "F" else a)
+
+
+def flat(a: Tensor) -> Tensor:
+    """Return all elements as a vector: the tensor itself if it is one."""
+    return a if a.ndim == 1 else ops.ravel(a)
 
 
 def _order_in_memory(a: Tensor) -> str:
@@ -185,7 +190,7 @@ def delete(arr: Tensor, obj: Any, axis: int | None = None) -> Tensor:
 def insert(arr: Tensor, obj: Any, values: Tensor, axis: int | None = None) -> Tensor:
     """Return `arr` with values inserted before positions along an axis."""
     if axis is None:
-        arr, axis = ravel(arr), 0
+        arr, axis = flat(arr), 0
     axis = one_dim(axis, arr.ndim)
     size = arr.shape[axis]
     positions = np.arange(size)[obj] if isinstance(obj, slice) else array_of(obj)

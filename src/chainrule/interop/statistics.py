@@ -13,7 +13,7 @@ from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError
-from chainrule.interop.manipulation import ravel
+from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant
 from chainrule.interop.reductions import correction_of, mean, root
 
@@ -75,12 +75,12 @@ def nanprod(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return cumulative sums: of all elements, if there is no axis."""
-    return ops.cumsum(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
+    return ops.cumsum(flat(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
 
 
 def cumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return cumulative products: of all elements, if there is no axis."""
-    return ops.cumprod(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
+    return ops.cumprod(flat(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
 
 
 def cumulative_sum(

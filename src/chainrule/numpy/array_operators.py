@@ -95,7 +95,7 @@ def _reflected(ufunc: Any, tensors: Callable[[Any, Any], Any]) -> Callable[[Any,
     return operator
 
 
-_DIRECT = frozenset([ndarray, float, int])
+_DIRECT = frozenset([ndarray, float, int, complex])
 _PRODUCTS = (np.matmul, np.multiply)
 
 
