@@ -23,6 +23,9 @@ np.outer(x, x).mean(axis=1) | np.cumsum(x * x) | np.clip(x, -0.5, 0.5) * x | np.
 np.roll(x, 1) * x | np.einsum('i,ij->j', x, A) * x | np.take(x, [0, 0, 2, 1]) * x | -x * abs(x)
 np.diff(x * x) | np.linalg.solve(A + 3 * np.eye(4), x) * x
 np.add(X, x, out=np.ones(4) * x) * x | np.max(x) * x | x.var() * x | np.tensordot(A, x, 1) * x
+xp.array([[x[0], 1], [2.0, x[3]]]) @ x[1:3] | xp.array([[[x[0]]], [[x[1] * 2j]]]).imag
+np.repeat(x, 2) * 2 | (np.cumsum(x * x) * 1j * x).imag | x[:2].T @ x[:2].reshape(2, 1)
+np.tile(x, 2) | np.append(x, 2) ** 2 | xp.array([[x[0], x[1]], [x[2], 3]]).ravel() * x
 np.sort(x) * x | np.float32(2) * x * x | np.arange(4) * x * x | x.astype(complex).real * x
 """
 CODES = [code.strip() for code in EXPRESSIONS.replace("\n", "|").split("|") if code.strip()]
@@ -30,7 +33,7 @@ CODES = [code.strip() for code in EXPRESSIONS.replace("\n", "|").split("|") if c
 
 def total(x: Any) -> Any:
     """Return one number of all expressions, of which each counts with another factor."""
-    scope = {"np": np, "x": x, "X": X, "A": A}
+    scope = {"np": np, "xp": xp, "x": x, "X": X, "A": A}
     return sum([np.sum(np.sin((k + 1) * eval(code, scope))) for k, code in enumerate(CODES)])
 
 

@@ -59,15 +59,17 @@ def use_class(kind: type[Tensor]) -> None:
             name = primitive.name
             function = FunctionType(function.__code__, names, name, None, closure)
             function.__kwdefaults__ = defaults
-        primitive.apply_carried = function
+        primitive.apply_carried = _twins[primitive.apply] = function
 
     for_each_primitive(set_twin)
 
 
+_twins: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
 def twin_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the twin of a recorder for the class of `use_class`; other functions as they are."""
-    twins = [p.apply_carried for p in TABLE.values() if p.apply is function]
-    return twins[0] if twins else function
+    return _twins.get(function, function)
 
 
 def _keeping_node() -> PrimitiveNode:  # `keep_saved`, without the calls

@@ -15,6 +15,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known, namespace, ndarray
 from chainrule.errors import AutogradError, CompileError
 from chainrule.ops import join_split
+from chainrule.ops.wrappers import reshape_result
 
 Array = Any
 
@@ -88,7 +89,30 @@ def _array_of_list(value: Any) -> Any:
     """Return nested lists as an array, or as a recorded tensor if they contain tensors."""
     if next(tensors_in(value), None) is None and not _holds_proxies(value):
         return np.asarray(value)
-    return join_split.stack(tensors_of(list(value)), 0)
+    elements: list[Any] = []
+    shape = _collect_elements(value, elements)
+    if shape is None or len(shape) == 1:
+        return join_split.stack(tensors_of(list(value)), 0)
+    return reshape_result(join_split.stack(as_tensors(elements), 0), shape)  # at once
+
+
+def _collect_elements(value: Any, elements: list[Any]) -> tuple[int, ...] | None:
+    """Append the elements of nested lists, tensors in double precision and numbers.
+
+    Return the shape of the lists; None if they have other elements, or not the same lengths.
+    """
+    if value.__class__ is not list and value.__class__ is not tuple:
+        if isinstance(value, Tensor):
+            array = value._array
+            if array.__class__ is not ndarray or array.ndim or array.dtype.char not in "dD":
+                return None
+        elif value.__class__ is not float and value.__class__ is not int:
+            return None
+        elements.append(value)
+        return ()
+    found = {_collect_elements(part, elements) for part in value}
+    inner = found.pop() if len(found) == 1 else None
+    return None if inner is None else (len(value), *inner)
 
 
 def _holds_proxies(value: Any) -> bool:
