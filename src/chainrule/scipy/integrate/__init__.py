@@ -17,7 +17,7 @@ from __future__ import annotations
 from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table
 from chainrule.scipy.error_texts import explaining
-from chainrule.scipy.integrate import initial_value, quadrature, sums
+from chainrule.scipy.integrate import boundary_values, initial_value, quadrature, sums
 from chainrule.scipy.own_code import compose_others as _compose_others
 
 _TABLE = Table("scipy.integrate", SCIPY)
@@ -27,11 +27,9 @@ for _name in ("trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpso
 _SOLVERS = (
     *(quadrature.fixed_quad, quadrature.quad, quadrature.quad_vec, quadrature.nquad),
     *(quadrature.dblquad, quadrature.tplquad, initial_value.solve_ivp, initial_value.odeint),
+    boundary_values.solve_bvp,
 )
 _TABLE.objects = {f.__name__: explaining(f"scipy.integrate.{f.__name__}")(f) for f in _SOLVERS}
-_TABLE.refused = {
-    "solve_bvp": "write the equations of collocation as the residual of cr.scipy.optimize.root"
-}
 
 _compose_others(_TABLE)
 

@@ -15,16 +15,16 @@ Given arrays, a function is SciPy's own; see `docs/stats.md` for the derivatives
 from __future__ import annotations
 
 from chainrule.scipy.ndimage import (
-    generic_filters,
     interpolation,
     linear_filters,
     measurements,
+    morphology,
     rank_filters,
 )
 from chainrule.scipy.ndimage.arguments import TABLE as _TABLE
 from chainrule.scipy.own_code import compose_others as _compose_others
 
-_FAMILIES = (generic_filters, interpolation, linear_filters, measurements, rank_filters)
+_FAMILIES = (interpolation, linear_filters, measurements, morphology, rank_filters)
 
 _compose_others(_TABLE)
 _TABLE.of_values = frozenset(["label", "find_objects", "watershed_ift"])

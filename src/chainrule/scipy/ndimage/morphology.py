@@ -1,4 +1,4 @@
-"""Filters of images by functions of the user's, by shapes of grey values, and of spectra."""
+"""Grey morphology of images, and filters by functions of the user's and of spectra."""
 
 from __future__ import annotations
 
