@@ -150,4 +150,6 @@ if not TYPE_CHECKING:  # type checkers would accept every name
     def __getattr__(name: str) -> Any:
         if name == "amp":
             return import_module("chainrule.cuda.amp")
+        if name == "_initialized":
+            return is_initialized()
         raise missing(__name__, name)
