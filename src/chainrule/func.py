@@ -24,6 +24,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -272,3 +273,21 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
     parameters = stacked([dict(model.named_parameters()) for model in models])
     return parameters, stacked([dict(model.named_buffers()) for model in models])
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let batch normalisations forget their running statistics, which `vmap` can't write.
+
+    Returns the module, in which each normalises by the statistics of its batch from now on.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> net = cr.func.replace_all_batch_norm_modules_(cr.nn.BatchNorm1d(2))
+    >>> cr.vmap(net)(cr.ones(3, 4, 2)).shape
+    (3, 4, 2)
+    """
+    for module in root.modules():
+        if hasattr(module, "_forget_running_stats"):
+            module._forget_running_stats()
+    return root

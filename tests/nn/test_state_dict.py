@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
@@ -139,6 +141,26 @@ def test_hooks_replace_and_complete_states() -> None:
         )
         state["net.0.weight"] = lib.full((1, 1), 9.0)
         return tuple(net.load_state_dict(state)), seen
+
+    both(program)
+
+
+def test_names_lose_the_prefix_of_a_wrapper() -> None:
+    utils = importlib.import_module("chainrule.nn.modules.utils")
+    net = cr.nn.Linear(1, 1)
+    state = cr.nn.DataParallel(net).state_dict()
+    utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"]
+    net.load_state_dict(state)
+
+
+def test_ensembles_without_running_statistics() -> None:
+    def program(lib: Any) -> Any:
+        net = lib.nn.Sequential(lib.nn.BatchNorm1d(2), lib.nn.Tanh())
+        lib.func.replace_all_batch_norm_modules_(net)
+        x = lib.arange(24.0).reshape(3, 4, 2).sin()
+        found = lib.vmap(net.eval())(x).tolist()
+        return np.round(found, 4).tolist(), list(net.state_dict()), repr(net)
 
     both(program)
 

@@ -86,6 +86,13 @@ def _ntuple(count: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]
     return lambda value: repeated(value, count)
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Remove a prefix, such as "module." of `DataParallel`, from the names of a state dict."""
+    for name in list(state_dict):
+        if name.startswith(prefix):
+            state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
+
+
 def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
     """Return the constructor that takes the settings of a class."""
     kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty

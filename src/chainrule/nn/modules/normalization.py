@@ -166,6 +166,11 @@ class _BatchNorm(_ChannelNorm):
         settings = eps, momentum, affine, track_running_stats, device, dtype, bias
         super().__init__(num_features, *settings)
 
+    def _forget_running_stats(self) -> None:
+        self.track_running_stats = False
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            setattr(self, name, None)
+
     def forward(self, input: Operand) -> Tensor:
         """Return the normalised input; in training, update the running statistics."""
         self._check(input)
