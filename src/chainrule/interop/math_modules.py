@@ -44,7 +44,7 @@ def _for_tensors(function: Callable[..., Any], other: str) -> Callable[..., Any]
 
 def _of_constants(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with integers as results, whose derivative is 0."""
-    return lambda x: function(x.detach() if isinstance(x, Tensor) else x)
+    return lambda x: function(x.detach().item() if isinstance(x, Tensor) else x)
 
 
 _STEPS = ("ceil", "floor", "trunc")
