@@ -16,15 +16,12 @@ from chainrule.autograd.remarks import REMARKS, STRICT, Remark
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.backward import CompiledRule, Pullback, TracedBackward, pullback
-from chainrule.compiler.codegen.numpy_source import Source
-from chainrule.compiler.codegen.run import runner
+from chainrule.compiler.emission import Emission, Emitted, emit
 from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, calls_of, first_call_of
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
-from chainrule.compiler.passes.regions import in_regions
 from chainrule.compiler.passes.reroll import reroll_ops
-from chainrule.compiler.passes.shared_factors import share_factors
 from chainrule.compiler.recorded_graph import RecordedGraph
 from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.object_kinds import is_constant, is_iterator
@@ -49,38 +46,13 @@ _LOST_MESSAGE = (
 )
 
 
-class Emitted(NamedTuple):
-    """A program as a function of arrays, with its source."""
-
-    run: Callable[..., Any]
-    source: Source
-    native: str
-    statements: Callable[[], tuple[Source, dict[str, Any]] | None]
-    remarks: list[Remark]  # on what has no machine code
-
-
-def emit(program: Program, backend: str | None) -> Emitted:
-    """Return a program as NumPy calls or as machine code, whichever is faster by default."""
-    program = in_regions(share_factors)(program)
-    source = Source(program)
-    if backend == "numpy":
-        return Emitted(runner(source), source, "", lambda: (source, {}), [])
-    from chainrule.compiler.native import native, native_if_faster
-
-    found = native(program) if backend == "native" else native_if_faster(program, source)
-    return Emitted(found.run, source, found.text, found.statements, found.remarks)
-
-
 class Built(NamedTuple):
     """A compiled function for one signature."""
 
     call: Callable[..., Any]  # with guards: returns MISS for calls of another signature
     first: Callable[..., Any]  # without guards, for the call that was traced
     arrays: Callable[..., Any]  # the inputs of the program for a call, with guards
-    emitted: Emitted
-    programs: tuple[Program, ...]  # the forward program, and the backward one if there is any
-    text: str  # the NumPy source of the programs
-    native: str  # the source of the machine code, empty if NumPy runs
+    parts: list[Emission]  # the forward program, and the backward one if there is any
     reusable: bool  # whether it serves later calls
     signature: Signature
     inputs: frozenset[int]  # ids of the arrays found by name that the program takes
@@ -88,6 +60,27 @@ class Built(NamedTuple):
     remarks: tuple[Remark, ...]  # on what has no machine code
     numbers: list[tuple[Place, Any]]  # the numbers that it serves calls with
     varying: list[Place]  # the places of those that it leaves open
+
+    @property
+    def emitted(self) -> Emitted:
+        """The forward program with its text."""
+        return self.parts[0].emitted
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs."""
+        return tuple([part.program for part in self.parts])
+
+    @property
+    def text(self) -> str:
+        """The NumPy source of the programs."""
+        return "\n\n".join([part.emitted.source.text for part in self.parts])
+
+    @property
+    def native(self) -> str:
+        """The source of the machine code, empty if NumPy runs."""
+        texts = [part.emitted.native for part in self.parts]
+        return "\n\n".join([text for text in texts if text])
 
 
 def build(
@@ -174,16 +167,14 @@ class _Builder:
         outputs = [*self.outputs, *(v for v in residuals if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
         self.guards.memory(bool(self.call.writes))
-        program = optimize(self.call.program(outputs))
-        parts = [emit(program, self.backend)]
+        program = self.call.program(outputs)
+        parts = [Emission(program, lambda traced: optimize(traced), self.backend)]
         inputs = self._inputs()
         run = self.guards.hold(parts[0].run)
         lines = [*self._write_lines()]  # first: the run may be interrupted
         lines.append(f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(inputs)})")
         if rule is not None:
-            for value in residuals:
-                value.hint = parts[0].source.names[value]
-            parts.append(emit(rule.program, self.backend))
+            parts.append(self._backward_emission(rule.program, residuals, parts[0]))
             saved = {v: outs[outputs.index(v)] for v in residuals}
             assert graph is not None
             lines.append(self._node_line(rule, graph, tracked, parts[1].run, kept, saved))
@@ -195,10 +186,7 @@ class _Builder:
             call,
             first_call_of(self.guards, [*lines, *once, *self.shared, *final], name),
             arrays,
-            parts[0],
-            (program,) if rule is None else (program, rule.program),
-            "\n\n".join(part.source.text for part in parts),
-            "\n\n".join(part.native for part in parts if part.native),
+            parts,
             self.reusable and not once,
             signature,
             frozenset(id(array) for array, _, _ in self.trace.arrays),
@@ -208,7 +196,18 @@ class _Builder:
             left_open,
         )
 
-    def _remarks(self, parts: list[Emitted]) -> tuple[Remark, ...]:
+    def _backward_emission(
+        self, program: Program, residuals: list[Value], forward: Emission
+    ) -> Emission:
+        """Return the backward program; residuals have the names of the forward one in its text."""
+
+        def name_residuals() -> None:
+            for value in residuals:
+                value.hint = forward.emitted.source.names[value]
+
+        return Emission(program, lambda optimized: optimized, self.backend, name_residuals)
+
+    def _remarks(self, parts: list[Emission]) -> tuple[Remark, ...]:
         """Return the remarks on all programs, under the name of the function, each once."""
         found = [remark for part in parts for remark in part.remarks]
         title = f"compile({title_of(self.function)})"

@@ -102,7 +102,7 @@ def test_threads_that_write_the_same_code_at_once(tmp_path: Path, monkeypatch: A
 def test_the_environment_is_part_of_the_cache_key(monkeypatch: Any) -> None:
     before = disk_cache.environment_key()
     disk_cache.environment_key.cache_clear()
-    monkeypatch.setattr(disk_cache, "_version_key", lambda package: b"another version")
+    monkeypatch.setattr(disk_cache, "version_key", lambda package: b"another version")
     try:
         assert disk_cache.environment_key() != before
     finally:

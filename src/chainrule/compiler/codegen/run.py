@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,15 +90,34 @@ def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Cal
     return function
 
 
-def runner(source: Source, **others: Any) -> Callable[..., Any]:
-    """Return the function that runs a program; `others` are further names of its namespace."""
+class Runnable(NamedTuple):
+    """The source of a program, and what a call of it needs, without the program."""
+
+    name: str
+    text: str
+    constants: list[Any]
+    buffers: list[tuple[Any, Any]]  # shapes and dtypes of scratch memory
+    large: list[tuple[Any, Any]]  # those of outputs that are written into given memory
+    objects: dict[str, Any]
+
+
+def runnable(source: Source) -> Runnable:
+    """Return what is needed to run a source."""
     program = source.program
-    scope = scope_of(source) | others
-    function = defined(source.text, program.name, f"<compiled {program.name} {{}}>", scope)
+    buffers, large = [[(v.shape, v.dtype) for v in vs] for vs in (source.buffers, source.large)]
     constants = [program.constants[v] for v in source.constants]
-    buffers = source.buffers
+    return Runnable(program.name, source.text, constants, buffers, large, source.objects)
+
+
+def runner(source: Source | Runnable, **others: Any) -> Callable[..., Any]:
+    """Return the function that runs a program; `others` are further names of its namespace."""
+    if isinstance(source, Source):
+        source = runnable(source)
+    scope = scope_of(source) | others
+    function = defined(source.text, source.name, f"<compiled {source.name} {{}}>", scope)
+    constants, buffers = source.constants, source.buffers
     free: list[list[Any]] = []  # scratch of finished calls; popping and appending are atomic
-    results = [ResultPool(value.shape, value.dtype) for value in source.large]
+    results = [ResultPool(*kind) for kind in source.large]
 
     def run(*arrays: Any) -> Any:
         errstate = ERRSTATE.get()
@@ -107,7 +126,7 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
                 ERRSTATE.set(ignore_all(errstate))  # as in a backward pass
                 if not buffers and not results:
                     return function(*arrays, *constants)
-                scratch = free.pop() if free else [np.empty(v.shape, v.dtype) for v in buffers]
+                scratch = free.pop() if free else [np.empty(*kind) for kind in buffers]
                 found = function(*arrays, *constants, *scratch, *[pool.empty() for pool in results])
                 free.append(scratch)
                 return found
@@ -120,7 +139,7 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
     return run
 
 
-def scope_of(source: Source) -> dict[str, Any]:
+def scope_of(source: Source | Runnable) -> dict[str, Any]:
     """Return the global namespace of a program's source."""
     scope: dict[str, Any] = {name: getattr(runtime, name) for name in runtime.__all__}
     numpy = _numpy_with_kernels() if "np.fft." in source.text or "np.linalg." in source.text else np

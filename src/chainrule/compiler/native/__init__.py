@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from chainrule.autograd.remarks import STRICT, Remark
 from chainrule.compiler.codegen.numpy_source import Source
-from chainrule.compiler.codegen.run import defined, runner
+from chainrule.compiler.codegen.run import runnable, runner
 from chainrule.compiler.ir.program import Program
 from chainrule.compiler.native import jit
-from chainrule.compiler.native.call_wrapper import RUNTIME
-from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.decompositions import decompose_for_loops
-from chainrule.compiler.native.gather_lowering import FUNCTIONS, lower_indexing
+from chainrule.compiler.native.gather_lowering import lower_indexing
 from chainrule.compiler.native.gemm import Product, lower_products
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
-from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.lowering import Budget, lower_loops, lower_one_hots
 from chainrule.compiler.native.missed import budget_remark, numpy_calls, python_loops
-from chainrule.compiler.native.namespace import gemm_namespace
+from chainrule.compiler.native.parts_call import PartsCall, loop_call
 from chainrule.compiler.native.small_groups import count_calls
-from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.native.whole_program import numpy_runner, whole_function
+from chainrule.compiler.native.whole_program import WholeCall, whole_function
 
 Run = Callable[..., Any]
+Call = WholeCall | PartsCall
+Keep = Callable[[Call], None]
 Statements = tuple[Source, dict[str, Any]]
 """The source of a program, and the names that it uses besides NumPy."""
 
@@ -43,20 +38,20 @@ class Native(NamedTuple):
     remarks: list[Remark]  # on what has no machine code
 
 
-def native(program: Program) -> Native:
-    """Return a program as machine code."""
+def native(program: Program, keep: Keep) -> Native:
+    """Return a program as machine code; `keep` gets what a call needs if there are no remarks."""
     if not jit.is_installed():
         jit.llvm()  # raises with the install command
     program = lower_one_hots(program)
     whole = _emit_whole(program)
     if isinstance(whole, _Emitted):
-        return _lazy(whole, None, program, [])
+        return _lazy(whole, None, program, [], keep)
     lowered = _partition(program, whole)
     remarks = [*_missed(program, lowered, 0), *numpy_calls(program, lowered.program)]
-    return _lazy(_emit_parts(lowered), None, program, remarks)
+    return _lazy(_emit_parts(lowered), None, program, remarks, keep)
 
 
-def native_if_faster(program: Program, source: Source) -> Native:
+def native_if_faster(program: Program, source: Source, keep: Keep) -> Native:
     """Return a program as machine code if LLVM is installed and compiling pays.
 
     Otherwise, and if LLVM fails, the NumPy source runs.
@@ -69,11 +64,13 @@ def native_if_faster(program: Program, source: Source) -> Native:
         return as_numpy._replace(remarks=[*_uninstalled(program)]) if pays else as_numpy
     whole = _emit_whole(program) if pays else None
     if isinstance(whole, _Emitted):
-        return _lazy(whole, as_numpy, program, [])
+        return _lazy(whole, as_numpy, program, [], keep)
     lowered = _partition(program, whole)
     remarks = _missed(program, lowered, _TOLD_CALLS) if pays or lowered.would_pay else []
     if lowered.pays:
-        return _lazy(_emit_parts(lowered), as_numpy, program, remarks)
+        return _lazy(_emit_parts(lowered), as_numpy, program, remarks, keep)
+    if not remarks:
+        keep(PartsCall(runnable(source), [], {}, is_native=False))
     return as_numpy._replace(remarks=remarks)
 
 
@@ -100,8 +97,7 @@ class _Emitted(NamedTuple):
     """A program as source of machine code that is not compiled yet."""
 
     text: str
-    codes: list[Code | Task]
-    make: Callable[[list[Run]], Run]  # combines the compiled functions
+    call: Call
     statements: Callable[[list[Run]], Statements | None]
 
 
@@ -121,14 +117,18 @@ _TOLD_CALLS = 100
 def _emit_whole(program: Program) -> _Emitted | UnfitError:
     """Return a program of small arrays as one function, or why that is not supported."""
     try:
-        code, make, text = whole_function(program)
+        call, text = whole_function(program)
     except UnfitError as reason:
         return reason
-    return _Emitted(text, [code], lambda functions: make(functions[0]), lambda _: None)
+    return _Emitted(text, call, lambda _: None)
 
 
 def _lazy(
-    emitted: _Emitted, fallback: Native | None, program: Program, remarks: list[Remark]
+    emitted: _Emitted,
+    fallback: Native | None,
+    program: Program,
+    remarks: list[Remark],
+    keep: Keep,
 ) -> Native:
     """Return a program whose first call loads or compiles the machine code."""
     chosen: list[Native] = []
@@ -137,8 +137,8 @@ def _lazy(
     def choose() -> Native:
         if not chosen:
             try:
-                functions = [code.function() for code in emitted.codes]
-                run = emitted.make(functions)
+                functions = [code.function() for code in emitted.call.codes]
+                run = emitted.call.runner(functions)
                 found = Native(run, emitted.text, lambda: emitted.statements(functions), remarks)
             except Exception as error:
                 if fallback is None or is_strict:
@@ -147,6 +147,9 @@ def _lazy(
                     text = f"{program.name} runs as NumPy calls, since LLVM says: {error}"
                     warnings.warn(text, stacklevel=5)
                 found = fallback
+            else:
+                if not remarks:
+                    keep(emitted.call)
             chosen.append(found)
         return chosen[0]
 
@@ -196,45 +199,9 @@ def _partition(program: Program, whole: UnfitError | None) -> _Lowered:
 
 def _emit_parts(lowered: _Lowered) -> _Emitted:
     """Return a program that calls machine code."""
-    source, loops = Source(lowered.program), lowered.loops
-    gemm_kernels = dict.fromkeys(product.kernel for product in lowered.products.values())
-    texts = [text for loop in loops for text in (loop.text, loop.wrapper)]
-    texts += [kernel.text for kernel in gemm_kernels]
-
-    def statements(functions: list[Run]) -> Statements:
-        wrappers = {
-            loop.name: defined(
-                loop.wrapper,
-                loop.name,
-                f"<{loop.name} {{}}>",
-                {**RUNTIME, "np": np, LOOP_NAME: loop.bound(function)} | _others(loop),
-            )
-            for loop, function in zip(loops, functions, strict=False)  # those of products follow
-        }
-        calls = SimpleNamespace(**FUNCTIONS, **wrappers, **lowered.products)
-        return source, {"native": calls, "kernels": gemm_namespace()}
-
-    def make(functions: list[Run]) -> Run:
-        return runner(source, **statements(functions)[1])
-
-    codes = [_code(loop) for loop in loops]
-    codes += [kernel.task.code for kernel in gemm_kernels]
+    source, products = Source(lowered.program), lowered.products
+    call = PartsCall(runnable(source), [*map(loop_call, lowered.loops)], products, is_native=True)
+    texts = [text for loop in lowered.loops for text in (loop.text, loop.wrapper)]
+    texts += dict.fromkeys(product.kernel.text for product in products.values())
     text = "\n\n".join([*dict.fromkeys(texts), source.text])
-    return _Emitted(text, codes, make, statements)
-
-
-def _others(loop: Loop) -> dict[str, Any]:
-    """Return what the wrapper of a loop needs besides arrays."""
-    found: dict[str, Any] = {}
-    if loop.checked is not None:
-        found["otherwise"] = numpy_runner(loop.checked)
-    if loop.constants:
-        found["constants"] = loop.constants
-    if loop.table is not None:
-        found |= {"table": loop.table, "unused": [loop.table] * loop.unused}
-    return found
-
-
-def _code(loop: Loop) -> Code | Task:
-    source = (loop.text, loop.types, loop.long)
-    return Task(*source) if loop.parallel else cached_code(*source)
+    return _Emitted(text, call, lambda functions: (source, call.names(functions)))

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from types import CodeType
+from typing import Any
 
 from chainrule.compiler.native import disk_cache, elf_loader, jit
 from chainrule.interrupts import uninterrupted
@@ -26,6 +27,12 @@ class Code:
         self.long, self.parallel = long, parallel
         self._function: Callable[..., None] | None = None
 
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of the function, and of its file on the disk."""
+        source = repr((self.text, self.types, self.long, self.parallel)).encode()
+        return f"loop_{hashlib.sha256(source + disk_cache.environment_key()).hexdigest()[:32]}"
+
     def function(self) -> Callable[..., None]:
         """Return the compiled function; concurrent calls wait for the first one."""
         if self._function is None:
@@ -39,20 +46,39 @@ class Code:
                 self._function = self._load_or_compile()
 
     def _load_or_compile(self) -> Callable[..., None]:
-        key = hashlib.sha256(
-            repr((self.text, self.types, self.long, self.parallel)).encode()
-            + disk_cache.environment_key()
-        )
-        name = f"loop_{key.hexdigest()[:32]}"
-        code = disk_cache.read(name)
-        if code is not None:
-            try:
-                return elf_loader.function_of(code, name, fresh=False)
-            except elf_loader.DamagedError:
-                disk_cache.warn_of_damage()
-        code = jit.object_code(self.text, self.types, self.long, name, self.parallel)
-        disk_cache.write(name, code)
-        return elf_loader.function_of(code, name)
+        found = _function_on_disk(self.name)
+        return self._compiled() if found is None else found
+
+    def _compiled(self) -> Callable[..., None]:
+        code = jit.object_code(self.text, self.types, self.long, self.name, self.parallel)
+        disk_cache.write(self.name, code)
+        return elf_loader.function_of(code, self.name)
+
+
+def _function_on_disk(name: str) -> Callable[..., None] | None:
+    """Return the function of a file, or None if it is missing, doubtful or damaged."""
+    code = disk_cache.read(name)
+    if code is not None:
+        try:
+            return elf_loader.function_of(code, name, fresh=False)
+        except elf_loader.DamagedError:
+            disk_cache.warn_of_damage()
+    return None
+
+
+class MissingError(Exception):
+    """The disk has no such machine code any more."""
+
+
+class StoredCode(Code):
+    """A function of which only the machine code is known, by the name of its file."""
+
+    def __init__(self, name: str, types: tuple[str, ...], parallel: bool) -> None:
+        super().__init__("", types, parallel=parallel)
+        self.name = name
+
+    def _compiled(self) -> Any:
+        raise MissingError(self.name)
 
 
 def cached_code(

@@ -336,7 +336,7 @@ def warn_of_damage() -> None:
 @functools.cache
 def environment_key() -> bytes:
     """Return the part of the cache key that does not depend on the source of a loop."""
-    versions = [_version_key("llvmlite")]
+    versions = [version_key("llvmlite")]
     parts = [
         _FORMAT,
         *versions,
@@ -364,7 +364,7 @@ def compiled_sources() -> list[Path]:
     return [Path(__file__).parent / f"{name}.py" for name in names]
 
 
-def _version_key(package: str) -> bytes:
+def version_key(package: str, file: str = "_version.py") -> bytes:
     """Return the version file of a package, without importing it.
 
     `importlib.metadata` would load a megabyte of modules.
@@ -373,7 +373,7 @@ def _version_key(package: str) -> bytes:
     if found is None or found.origin is None:
         return b""
     try:
-        return Path(found.origin).with_name("_version.py").read_bytes()
+        return Path(found.origin).with_name(file).read_bytes()
     except OSError:  # installed in another way
         return b""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from chainrule.compiler.native.complex_codegen import (
     constant_operand,
 )
 from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
+from chainrule.compiler.native.layout import Products
 from chainrule.compiler.native.loop_nest import Address, Memory, Nest, collapse_axes
 from chainrule.compiler.native.scalar_codegen import (
     CODES,
@@ -29,9 +29,6 @@ from chainrule.compiler.native.strides import Access, Accesses
 
 LONG_LOOP_ITERATIONS = 512
 """Iterations of a long loop: enough for several interleaved vectors of the widest kind."""
-
-
-Bind = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Loop(NamedTuple):
@@ -51,7 +48,7 @@ class Loop(NamedTuple):
     checked: Program | None = None  # what NumPy computes if the loop reports that it cannot
     table: Any = None  # the calls that it makes, if it is the function of `Kernels`
     unused: int = 0  # arguments of that function that it has no array for
-    bound: Bind = lambda function: function  # gives machine code further arguments
+    products: Products | None = None  # that give machine code further arguments
     constants: tuple[Any, ...] = ()  # arrays that it passes on
 
 

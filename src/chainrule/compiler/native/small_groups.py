@@ -162,7 +162,7 @@ def small_function(
         count_calls(op for op in subprogram.ops if not readers.accesses.is_view(op)),
         subprogram if function.is_checked else None,
         function.table,
-        bound=function.products.bound,
+        products=function.products,
         constants=tuple([array.ravel() for array in function.constants]),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
-from chainrule.compiler.ir.program import Program, Value
+from chainrule.compiler.ir.program import Program, Shape, Value
 from chainrule.compiler.native.call_tables import MEMORY, Kernels, SeparateArrays
 from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.compile_cost import (
@@ -51,6 +51,54 @@ class Function(NamedTuple):
     is_checked: bool  # whether an argument is set if NumPy has to compute instead
     products: Products
     table: Any = None  # the calls that it makes: its first argument
+
+
+class WholeCall(NamedTuple):
+    """What a call of a program as one function needs, without the program."""
+
+    dtypes: list[Any]  # of the inputs
+    outs: list[tuple[Shape, Any]]  # shapes and dtypes
+    count: int  # of the outputs; what follows is written to the inputs `targets`
+    targets: list[int]
+    constants: list[Any]
+    scratch: dict[str, int]
+    is_checked: bool
+    products: Products
+    code: Code
+    program: Callable[[], Program]  # what NumPy computes if the function reports that it cannot
+
+    @property
+    def codes(self) -> list[Code]:
+        """The machine code."""
+        return [self.code]
+
+    def runner(self, functions: list[Run]) -> Run:
+        """Return the function on arrays, given the function of `code`."""
+        loop, otherwise = self.products.bound(functions[0]), numpy_runner(self.program)
+        fixed, types, count, targets = self.constants, self.outs, self.count, self.targets
+        scratch, is_checked, given = [*self.scratch.items()], self.is_checked, len(self.dtypes)
+        free: list[list[Any]] = []  # free scratch; pop and append are atomic
+        is_kept = sum(self.scratch.values()) <= _MAX_KEPT
+        parts = [REAL_DTYPES.get(t) for t in (*self.dtypes, *(dtype for _, dtype in types))]
+        split = [i for i, part in enumerate(parts) if part is not None]
+
+        def run(*arrays: Any) -> Any:
+            memory = free.pop() if free else [np.empty(n, code) for code, n in scratch]
+            results = [np.empty(shape, dtype) for shape, dtype in types]
+            flat = [array.ravel() for array in (*arrays, *results)]
+            for i in split:
+                flat[i] = flat[i].view(parts[i])
+            status = [np.zeros(1, np.int64)] if is_checked else []
+            loop(*flat[:given], *fixed, *flat[given:], *memory, *status)
+            if is_kept:
+                free.append(memory)
+            if is_checked and status[0][0]:
+                return otherwise(*arrays)
+            for target, array in zip(targets, results[count:], strict=True):
+                arrays[target][...] = array
+            return results[0] if count == 1 else tuple(results[:count])
+
+        return run
 
 
 def function_of(
@@ -125,53 +173,32 @@ def _blocks(
     return blocks
 
 
-def whole_function(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
-    """Return the code of a small program, a factory of the function on arrays, and the source."""
+def whole_function(program: Program) -> tuple[WholeCall, str]:
+    """Return what a call of a small program needs, and the source of the function."""
     function = function_of(program, max_ms=(1 - KERNELS_SHARE) * budget_ms())
-    code = cached_code(function.text, function.types)
-    return code, lambda loop: _runner(program, loop, function), function.text
+    order = {value: i for i, value in enumerate(program.inputs)}
+    call = WholeCall(
+        [v.dtype for v in program.inputs],
+        [(out.shape, out.dtype) for out in function.outs],
+        len(program.outputs),
+        [order[write.target] for write in program.writes],
+        [array.ravel() for array in function.constants],
+        function.scratch,
+        function.is_checked,
+        function.products,
+        cached_code(function.text, function.types),
+        lambda: program,
+    )
+    return call, function.text
 
 
-def numpy_runner(program: Program) -> Run:
+def numpy_runner(program: Callable[[], Program]) -> Run:
     """Return a program that runs as NumPy calls, made when first called."""
     made: list[Run] = []
 
     def run(*arrays: Any) -> Any:
         if not made:
-            made.append(runner(Source(program)))
+            made.append(runner(Source(program())))
         return made[0](*arrays)
-
-    return run
-
-
-def _runner(program: Program, loop: Run, function: Function) -> Run:
-    fixed = [array.ravel() for array in function.constants]
-    types = [(out.shape, out.dtype) for out in function.outs]
-    count = len(program.outputs)
-    order = {value: i for i, value in enumerate(program.inputs)}
-    targets = [order[write.target] for write in program.writes]
-    free: list[list[Any]] = []  # free scratch; pop and append are atomic
-    is_kept = sum(function.scratch.values()) <= _MAX_KEPT
-    otherwise = numpy_runner(program)
-    is_checked, given = function.is_checked, len(program.inputs)
-    loop = function.products.bound(loop)
-    parts = [REAL_DTYPES.get(v.dtype) for v in (*program.inputs, *function.outs)]
-    split = [i for i, part in enumerate(parts) if part is not None]
-
-    def run(*arrays: Any) -> Any:
-        memory = free.pop() if free else [np.empty(n, code) for code, n in function.scratch.items()]
-        results = [np.empty(shape, dtype) for shape, dtype in types]
-        flat = [array.ravel() for array in (*arrays, *results)]
-        for i in split:
-            flat[i] = flat[i].view(parts[i])
-        status = [np.zeros(1, np.int64)] if is_checked else []
-        loop(*flat[:given], *fixed, *flat[given:], *memory, *status)
-        if is_kept:
-            free.append(memory)
-        if is_checked and status[0][0]:
-            return otherwise(*arrays)
-        for target, array in zip(targets, results[count:], strict=True):
-            arrays[target][...] = array
-        return results[0] if count == 1 else tuple(results[:count])
 
     return run

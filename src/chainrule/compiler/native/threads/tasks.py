@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.native.code import cached_code
+from chainrule.compiler.native.code import Code, cached_code
 from chainrule.compiler.native.threads.pool import team
 
 WAKE_MIN_PARTS = 10
@@ -26,7 +26,17 @@ class Task:
     """
 
     def __init__(self, text: str, types: tuple[str, ...], long: bool = True) -> None:
-        self.code = cached_code(text, types, long, parallel=True)
+        self._set_code(cached_code(text, types, long, parallel=True))
+
+    @classmethod
+    def of(cls, code: Code) -> Task:
+        """Return the task of a function whose code is known."""
+        task = cls.__new__(cls)
+        task._set_code(code)
+        return task
+
+    def _set_code(self, code: Code) -> None:
+        self.code = code
         self._function: Callable[..., None] = self._compile_and_run
 
     def _compile_and_run(self, *arguments: Any) -> None:
