@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.size import Size
 from chainrule.compiler.ir.program import ATOMS, Op, Program, Value, Write
 
 _KINDS = "biufc"
@@ -82,7 +83,7 @@ class _Encoder:
             text = self.dtypes.get(value.dtype)
             if text is None:
                 text = self.dtypes[value.dtype] = encoded_dtype(value.dtype)
-            found.append((value.shape, text))
+            found.append((tuple(value.shape), text))
         return found
 
     def op(self, op: Op) -> Any:
@@ -100,6 +101,8 @@ class _Encoder:
             return tree
         if kind is tuple:
             return ("tuple", *[self.tree(item) for item in tree])
+        if kind is Size:
+            return ("size", *tree)
         if kind is list:
             return ("list", *[self.tree(item) for item in tree])
         if kind is slice:
@@ -152,6 +155,7 @@ class _Decoder:
 
 _CONTAINERS: dict[str, Callable[[_Decoder, Any], Any]] = {
     "tuple": lambda decoder, rest: tuple([decoder.tree(item) for item in rest]),
+    "size": lambda _, rest: Size(rest),
     "list": lambda decoder, rest: [decoder.tree(item) for item in rest],
     "slice": lambda decoder, rest: slice(*[decoder.tree(item) for item in rest]),
     "range": lambda _, rest: range(*rest),

@@ -59,12 +59,12 @@ def key_of(program: Program, backend: str | None) -> str | None:
     constants = sum(array.nbytes for array in program.constants.values())
     if constants > _MAX_CONSTANT_BYTES or disk_cache.cache_folder() is None:
         return None
-    try:
-        data = encoded(program)
-    except (TypeError, KeyError):  # a setting that is not plain, or a value of another trace
-        return None
     settings = repr((backend, budget_ms(), get_num_threads(), registers()))
-    content = marshal.dumps((data, settings), 2) + _environment()  # 2: equal data, equal bytes
+    try:
+        data = marshal.dumps((encoded(program), settings), 2)  # 2: equal data have equal bytes
+    except (TypeError, ValueError, KeyError):  # not plain, or a value of another trace
+        return None
+    content = data + _environment()
     return f"loop_program_{hashlib.sha256(content).hexdigest()[:32]}"
 
 

@@ -58,7 +58,7 @@ class WholeCall(NamedTuple):
 
     dtypes: list[Any]  # of the inputs
     outs: list[tuple[Shape, Any]]  # shapes and dtypes
-    count: int  # of the outputs; what follows is written to the inputs `targets`
+    output_count: int  # what follows is written to the inputs `targets`
     targets: list[int]
     constants: list[Any]
     scratch: dict[str, int]
@@ -75,7 +75,8 @@ class WholeCall(NamedTuple):
     def runner(self, functions: list[Run]) -> Run:
         """Return the function on arrays, given the function of `code`."""
         loop, otherwise = self.products.bound(functions[0]), numpy_runner(self.program)
-        fixed, types, count, targets = self.constants, self.outs, self.count, self.targets
+        fixed, types, targets = self.constants, self.outs, self.targets
+        count = self.output_count
         scratch, is_checked, given = [*self.scratch.items()], self.is_checked, len(self.dtypes)
         free: list[list[Any]] = []  # free scratch; pop and append are atomic
         is_kept = sum(self.scratch.values()) <= _MAX_KEPT
