@@ -278,6 +278,7 @@ LAZY_IMPORTS = {
     "chainrule.blas.openblas": "imports NumPy, which has to be loaded with the right kernels",
     "chainrule.compiler.eager.table": "imports the native backend, if it is asked for",
     "chainrule.compiler.native": "imports the native backend, if it is asked for",
+    "chainrule.compiler.native.program_files": "imports the native backend, if it is asked for",
     "chainrule.kernels.gather_scatter": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.parallel": "needed by large arrays only: keeps import chainrule fast",
     "chainrule.kernels.product_stacks": "needed by large arrays only: keeps import chainrule fast",

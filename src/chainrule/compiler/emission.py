@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -46,6 +47,9 @@ def emit(
     return Emitted(found.run, source, found.text, found.statements, found.remarks)
 
 
+_lock = threading.RLock()
+
+
 class Emission:
     """A program that runs, and what a person may ask about it.
 
@@ -61,7 +65,9 @@ class Emission:
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """Look for the program on the disk; `prepare` is called before it is emitted."""
-        self._traced, self._passes, self._backend, self._prepare = traced, passes, backend, prepare
+        self._program: Program | None = None
+        self._traced: Program | None = traced  # until passes have run
+        self._passes, self._backend, self._prepare = passes, backend, prepare
         self._file: str | None = None
         stored: Run | None = None
         if backend != "numpy":
@@ -73,10 +79,14 @@ class Emission:
         self.remarks: list[Remark] = [] if stored is not None else self.emitted.remarks
         self.run: Run = self.emitted.run if stored is None else stored
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The program after all passes."""
-        return self._passes(self._traced)
+        with _lock:
+            if self._traced is not None:
+                self._program, self._traced = self._passes(self._traced), None
+        assert self._program is not None
+        return self._program
 
     @cached_property
     def emitted(self) -> Emitted:

@@ -138,7 +138,7 @@ def _lazy(
         if not chosen:
             try:
                 functions = [code.function() for code in emitted.call.codes]
-                run = emitted.call.runner(functions)
+                run = emitted.call.runner(functions, lambda: program)
                 found = Native(run, emitted.text, lambda: emitted.statements(functions), remarks)
             except Exception as error:
                 if fallback is None or is_strict:

@@ -33,6 +33,10 @@ class Code:
         source = repr((self.text, self.types, self.long, self.parallel)).encode()
         return f"loop_{hashlib.sha256(source + disk_cache.environment_key()).hexdigest()[:32]}"
 
+    def __reduce__(self) -> Any:
+        """Pickle the name of the file instead of the source."""
+        return stored_code, (self.name, self.types, self.parallel)
+
     def function(self) -> Callable[..., None]:
         """Return the compiled function; concurrent calls wait for the first one."""
         if self._function is None:
@@ -79,6 +83,12 @@ class StoredCode(Code):
 
     def _compiled(self) -> Any:
         raise MissingError(self.name)
+
+
+@functools.lru_cache(maxsize=512)
+def stored_code(name: str, types: tuple[str, ...], parallel: bool) -> StoredCode:
+    """Return machine code on the disk, which programs share."""
+    return StoredCode(name, types, parallel)
 
 
 def cached_code(

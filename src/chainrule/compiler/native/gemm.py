@@ -306,10 +306,14 @@ class Product:
         self.stack = np.broadcast_shapes(a[:-2], b[:-2])
         self.rows, self.depth, self.columns = a[-2], a[-1], b[-1]
         self.dtype = np.dtype(dtype)
-        self.kernel = kernel_for(CODES[self.dtype], registers)
+        self.registers, self.kernel = registers, kernel_for(CODES[self.dtype], registers)
         self.shape = (*self.stack, self.rows, self.columns)
         self.work = math.prod(self.shape) * self.depth
         self._plans: dict[Any, tuple[int, int, Array] | None] = {}  # by the operands' strides
+
+    def __reduce__(self) -> Any:
+        a, b = (*self.stack, self.rows, self.depth), (*self.stack, self.depth, self.columns)
+        return Product, (a, b, self.dtype, self.registers)
 
     def __call__(self, a: Array, b: Array, out: Any = None) -> Array:
         """Return the product, stored in `out[0]` if given."""

@@ -82,6 +82,6 @@ class PartsCall(NamedTuple):
         calls = SimpleNamespace(**FUNCTIONS, **wrappers, **self.products)
         return {"native": calls, "kernels": gemm_namespace()}
 
-    def runner(self, functions: list[Run]) -> Run:
+    def runner(self, functions: list[Run], _: Callable[[], Program]) -> Run:
         """Return the function on arrays, given the functions of `codes`."""
         return runner(self.source, **self.names(functions))

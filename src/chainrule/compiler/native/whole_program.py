@@ -65,16 +65,18 @@ class WholeCall(NamedTuple):
     is_checked: bool
     products: Products
     code: Code
-    program: Callable[[], Program]  # what NumPy computes if the function reports that it cannot
 
     @property
     def codes(self) -> list[Code]:
         """The machine code."""
         return [self.code]
 
-    def runner(self, functions: list[Run]) -> Run:
-        """Return the function on arrays, given the function of `code`."""
-        loop, otherwise = self.products.bound(functions[0]), numpy_runner(self.program)
+    def runner(self, functions: list[Run], program: Callable[[], Program]) -> Run:
+        """Return the function on arrays, given the function of `code`.
+
+        NumPy computes `program` if that reports that it cannot.
+        """
+        loop, otherwise = self.products.bound(functions[0]), numpy_runner(program)
         fixed, types, targets = self.constants, self.outs, self.targets
         count = self.output_count
         scratch, is_checked, given = [*self.scratch.items()], self.is_checked, len(self.dtypes)
@@ -188,7 +190,6 @@ def whole_function(program: Program) -> tuple[WholeCall, str]:
         function.is_checked,
         function.products,
         cached_code(function.text, function.types),
-        lambda: program,
     )
     return call, function.text
 

@@ -35,6 +35,9 @@ class Task:
         task._set_code(code)
         return task
 
+    def __reduce__(self) -> Any:
+        return Task.of, (self.code,)
+
     def _set_code(self, code: Code) -> None:
         self.code = code
         self._function: Callable[..., None] = self._compile_and_run
