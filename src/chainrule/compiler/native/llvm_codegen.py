@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.compiler.native.llvm_expressions import ExpressionWriter
-from chainrule.compiler.native.llvm_split import Part, split
+from chainrule.compiler.native.llvm_split import Part, nodes_of, split
 from chainrule.compiler.native.llvm_types import (
     TYPES,
     Typed,
@@ -335,7 +335,7 @@ class _Function(ExpressionWriter):
         falls = step.number is not None and step.number < 0
         start, stop, step = [self.convert(item, kind) for item in (start, stop, step)]
         count = _count(start, stop, step)
-        if count == 1 and not any(isinstance(item, ast.Break) for item in ast.walk(node)):
+        if count == 1 and not any(isinstance(item, ast.Break) for item in nodes_of(node)):
             self._assign(node.target.id, start)
             self._block(node.body)
             return
@@ -439,17 +439,25 @@ def _count(start: Typed, stop: Typed, step: Typed) -> int | None:
 
 def _varying(tree: ast.FunctionDef) -> set[str]:
     """Return the variables that need memory: those assigned several times, if there are loops."""
-    if not any(isinstance(node, ast.For | ast.While | ast.If) for node in ast.walk(tree)):
+    statements, targets, looped = [*tree.body], list[ast.expr](), set[str]()
+    for node in statements:  # which grow meanwhile
+        match node:
+            case ast.Assign():
+                targets += node.targets
+            case ast.AugAssign():
+                targets.append(node.target)
+            case ast.For(target=ast.Name(id=name)):
+                looped.add(name)
+            case ast.For():
+                targets.append(node.target)
+        if isinstance(node, ast.For | ast.While | ast.If):
+            statements += [*node.body, *node.orelse]
+    if len(statements) == len(tree.body):
         return set()
     counts = Counter([argument.arg for argument in tree.args.args])
-    targets = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-            targets.add(node.target)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in targets:
-            counts[node.id] += 1
-    looped = {node.id for node in targets}
+    for item in nodes_of(*targets):
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
+            counts[item.id] += 1
     return {name for name, n in counts.items() if n > 1 or name in looped}
 
 

@@ -149,7 +149,41 @@ class _Splitter:
         return _Use(_read(statement), leaves=isinstance(statement, ast.Break | ast.Return))
 
 
-def _read(*nodes: ast.AST) -> frozenset[str]:
+def _read(*trees: ast.AST) -> frozenset[str]:
     """Return the names that expressions read."""
-    found = [item for node in nodes for item in ast.walk(node) if isinstance(item, ast.Name)]
-    return frozenset([item.id for item in found if isinstance(item.ctx, ast.Load)])
+    names = [node for node in nodes_of(*trees) if isinstance(node, ast.Name)]
+    return frozenset([node.id for node in names if isinstance(node.ctx, ast.Load)])
+
+
+def nodes_of(*trees: ast.AST) -> list[ast.AST]:
+    """Return the nodes of trees without contexts and operators, in a third of `ast.walk`'s time."""
+    found = [*trees]
+    for node in found:  # which grows meanwhile
+        for name in _FIELDS[node.__class__]:
+            child = getattr(node, name)
+            if child.__class__ is list:
+                found += child
+            elif isinstance(child, ast.AST):
+                found.append(child)
+    return found
+
+
+class _Fields(dict[type, tuple[str, ...]]):
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        fields: tuple[str, ...] = getattr(kind, "_fields", ())
+        return fields
+
+
+_FIELDS = _Fields(
+    {
+        ast.Name: (),
+        ast.Constant: (),
+        ast.BinOp: ("left", "right"),
+        ast.UnaryOp: ("operand",),
+        ast.Compare: ("left", "comparators"),
+        ast.Subscript: ("value", "slice"),
+        ast.Assign: ("targets", "value"),
+        ast.For: ("target", "iter", "body", "orelse"),
+    }
+)
+"""The fields of nodes that contain others."""
