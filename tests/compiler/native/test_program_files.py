@@ -151,10 +151,15 @@ def test_texts_of_a_program_from_the_disk_are_those_of_a_new_one() -> None:
 
 
 @needs_llvm
-def test_writes_to_arguments_and_results_of_numpy_where_machine_code_cannot() -> None:
+@pytest.mark.parametrize("seconds", ["5", "0.4"])
+def test_writes_to_arguments_and_results_of_numpy_where_machine_code_cannot(
+    seconds: str, monkeypatch: pytest.MonkeyPatch, emissions: _Emissions
+) -> None:
+    monkeypatch.setenv("CHAINRULE_COMPILE_SECONDS", seconds)  # a table of calls if it is short
+
     def step(w: Any, b: Any) -> Any:
         w.mul_(0.5).add_(1.0)
-        return cr.linalg.solve(w, b)
+        return cr.linalg.solve(w, b) + 0 * many(b, w)
 
     for _ in range(2):
         compiled = cr.compile(step)
@@ -165,6 +170,7 @@ def test_writes_to_arguments_and_results_of_numpy_where_machine_code_cannot() ->
         np.testing.assert_array_equal(w, expected)
         with pytest.raises(Exception, match=r"[Ss]ingular"):
             compiled(cr.ones(2, 2, dtype=cr.float64), b)
+    assert emissions.count == 1
 
 
 @needs_llvm

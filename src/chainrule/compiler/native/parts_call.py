@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,13 +25,29 @@ from chainrule.compiler.native.whole_program import numpy_runner
 Run = Callable[..., Any]
 
 
+class Fallback:
+    """A program that NumPy computes if machine code reports that it cannot; rarely unpickled."""
+
+    def __init__(self, program: Program | bytes) -> None:
+        self._program = program
+
+    def __call__(self) -> Program:
+        """Return the program."""
+        found = self._program
+        return pickle.loads(found) if isinstance(found, bytes) else found
+
+    def __reduce__(self) -> Any:
+        found = self._program
+        return Fallback, (found if isinstance(found, bytes) else pickle.dumps(found),)
+
+
 class LoopCall(NamedTuple):
     """A function of machine code, and its wrapper that Python calls."""
 
     name: str
     wrapper: str
     code: Code | Task
-    checked: Program | None  # what NumPy computes if the function reports that it cannot
+    otherwise: Fallback | None
     table: Any
     unused: int
     products: Products | None
@@ -41,9 +58,8 @@ class LoopCall(NamedTuple):
         if self.products is not None:
             loop = self.products.bound(loop)
         scope: dict[str, Any] = {**RUNTIME, "np": np, LOOP_NAME: loop}
-        checked = self.checked
-        if checked is not None:
-            scope["otherwise"] = numpy_runner(lambda: checked)
+        if self.otherwise is not None:
+            scope["otherwise"] = numpy_runner(self.otherwise)
         if self.constants:
             scope["constants"] = self.constants
         if self.table is not None:
@@ -55,8 +71,9 @@ def loop_call(loop: Loop) -> LoopCall:
     """Return the call of a loop, whose machine code is not made yet."""
     source = (loop.text, loop.types, loop.long)
     code = Task(*source) if loop.parallel else cached_code(*source)
-    rest = (loop.checked, loop.table, loop.unused, loop.products, loop.constants)
-    return LoopCall(loop.name, loop.wrapper, code, *rest)
+    otherwise = None if loop.checked is None else Fallback(loop.checked)
+    rest = (loop.table, loop.unused, loop.products, loop.constants)
+    return LoopCall(loop.name, loop.wrapper, code, otherwise, *rest)
 
 
 class PartsCall(NamedTuple):
