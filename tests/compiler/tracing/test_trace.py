@@ -503,8 +503,16 @@ def test_code_of_users_in_a_backward_pass_is_seen(
     np.testing.assert_allclose(compiled(x), gradient(x))
 
 
-def test_a_trace_is_freed_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("steps", [1, 40])  # so many that the backward pass rolls them up
+def test_a_trace_is_freed_without_the_collector(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     traces = []
+
+    def loss(x: Any) -> Any:
+        for _ in range(steps):
+            x = cr.sin(x) * x + 0.5
+        return x.sum()
 
     class Watched(trace.Trace):
         def __init__(self, name: str) -> None:
@@ -515,7 +523,7 @@ def test_a_trace_is_freed_without_the_collector(monkeypatch: pytest.MonkeyPatch)
     gc.collect()
     gc.disable()
     try:
-        cr.compile(cr.grad(lambda x: (cr.sin(x) * x).sum()))(values(1.0, 2.0))
+        cr.compile(cr.grad(loss))(values(1.0, 2.0))
         assert [each() for each in traces] == [None]
     finally:
         gc.enable()

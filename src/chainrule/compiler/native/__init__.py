@@ -119,7 +119,7 @@ def _emit_whole(program: Program) -> _Emitted | UnfitError:
     try:
         call, text = whole_function(program)
     except UnfitError as reason:
-        return reason
+        return reason.with_traceback(None)  # whose frames hold the program
     return _Emitted(text, call, lambda _: None)
 
 

@@ -207,7 +207,7 @@ class _Lowering:
         try:
             return small_function(run, self.program, readers, name, self.budget.left, kernels)
         except UnfitError as reason:
-            return reason
+            return reason.with_traceback(None)
 
     def _loops(self, covered: set[FusionGroup]) -> dict[FusionGroup, Loop]:
         """Return the loops of groups that benefit, within the budget."""

@@ -124,7 +124,7 @@ def why_unfit(op: Op, constants: dict[Value, Any]) -> UnfitError | None:
     try:
         function_of(Program("part", inputs, numbers, [op], list(op.outs), []))
     except UnfitError as reason:
-        return reason
+        return reason.with_traceback(None)
     return None
 
 

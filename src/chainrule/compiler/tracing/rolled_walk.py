@@ -74,7 +74,9 @@ class _Boundary(Node):
         self.seq: Any = seq
 
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
-        self.steps.arrive(self.number)
+        steps = self.steps
+        del self.steps  # which hold the pass, and so this node
+        steps.arrive(self.number)
         return ()
 
 
