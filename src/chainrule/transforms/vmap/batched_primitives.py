@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.primitive_node import PrimitiveNode
-from chainrule.autograd.record import stamp_node
+from chainrule.autograd.record import as_carried, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import ndarray, numpy_xp
@@ -48,11 +48,15 @@ def apply_batched(
     level = interceptor.level
     arrays: list[Any] = []
     edges: list[Any] = []
+    carried: Any = None  # the class of the result, if it is not `Tensor`
     like: Any = None  # the data of the first array
     uniform = True  # whether the others have its shape and dtype
     for t in operands:
-        if t.__class__ is not Tensor:
-            if t.__class__ not in _NUMBERS or primitive.form != "binary":
+        kind = type(t)
+        if kind is not Tensor and issubclass(kind, Tensor) and kind.is_carried:
+            carried = kind
+        elif kind is not Tensor:
+            if kind not in _NUMBERS or primitive.form != "binary":
                 return NotImplemented
             arrays.append(t)
             edges.append(None)
@@ -120,7 +124,7 @@ def apply_batched(
             node.input_meta = tuple([(x.shape, x.dtype) for x in arrays])
         stamp_node(node, 2)
     _set_node(result, node)
-    return result
+    return result if carried is None else as_carried(result, carried)
 
 
 def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
