@@ -12,6 +12,7 @@ from typing import Any
 from chainrule.interop.operands import arrays_of
 from chainrule.scipy.optimize.curve_fitting import curve_fit
 from chainrule.scipy.optimize.linear_least_squares import lsq_linear, nnls
+from chainrule.scipy.optimize.linear_programs import linprog
 from chainrule.scipy.optimize.minimization import minimize
 from chainrule.scipy.optimize.minimum_functions import (
     fmin,
@@ -45,6 +46,7 @@ __all__ = [
     "fsolve",
     "least_squares",
     "leastsq",
+    "linprog",
     "lsq_linear",
     "minimize",
     "minimize_scalar",
