@@ -260,6 +260,7 @@ MISTAKES: dict[str, Callable[[Any, Any], Any]] = {
     "exactly two values": lambda s, x: s.rotate(x, 1.0, axes=(1,)),
     "output= is for arrays": lambda s, x: s.sobel(x, output=np.zeros((5, 6))),
     "real floating-point numbers, got complex128": lambda s, x: s.sobel(1j * x),
+    "generic_filter1d has no derivative rule": lambda s, x: s.generic_filter1d(x, np.copyto, 2),
 }
 
 
