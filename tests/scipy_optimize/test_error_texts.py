@@ -118,8 +118,8 @@ def test_functions_that_are_named_as_a_mend_record() -> None:
 
 
 def test_other_names_of_spatial_are_scipys() -> None:
-    from chainrule.scipy.spatial import KDTree
+    from chainrule.scipy.spatial import HalfspaceIntersection
 
-    assert KDTree is pytest.importorskip("scipy.spatial").KDTree
+    assert HalfspaceIntersection is pytest.importorskip("scipy.spatial").HalfspaceIntersection
     with pytest.raises(AttributeError, match="nosuch"):
         cr.scipy.spatial.nosuch  # noqa: B018 - the access is what raises
