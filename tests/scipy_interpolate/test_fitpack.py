@@ -25,6 +25,8 @@ CASES: dict[str, Callable[[Any], Callable[..., Any]]] = {
     },
     "splrep-knots": lambda s: lambda y, x, w: s.splev(Q, s.splrep(x, y, w, t=[2.5, 4.5])),
     "splrep-weights": lambda s: lambda y, x, w: s.splrep(x, y, w, s=0)[1],
+    "splint": lambda s: lambda y, x, w: s.splint(-1, w[0], s.splrep(x, y)),
+    "spalde": lambda s: lambda y, x, w: s.spalde(2.2, s.splrep(x, y)),
     "univariate": lambda s: lambda y, x, w: s.UnivariateSpline(x, y, s=0)(Q),
     "columns of one": lambda s: (
         lambda y, x, w: s.InterpolatedUnivariateSpline(x[:, None], y[:, None])(Q)

@@ -347,3 +347,21 @@ class LSQUnivariateSpline(UnivariateSpline):
         check_finite: bool = False,
     ) -> None:
         self._make("LSQUnivariateSpline", (x, y, t), w, bbox, k, ext, check_finite)
+
+
+@TABLE.function("splint", "composite")
+def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+    """Return the integral of a spline that is zero beyond its ends: `scipy.interpolate.splint`."""
+    if full_output:
+        raise ArgumentError("splint: full_output=1 is for arrays without a gradient: leave it out")
+    t, c, k = tck
+    start, end = t[k], t[-k - 1]
+    return BSpline(t, c[: len(t) - k - 1], k).integrate(
+        np.clip(a, start, end), np.clip(b, start, end)
+    )
+
+
+@TABLE.function("spalde", "composite")
+def spalde(x: Any, tck: Any) -> Any:
+    """Return all derivatives of a spline at points: `scipy.interpolate.spalde`."""
+    return np.stack([splev(x, tck, der) for der in range(tck[2] + 1)], axis=-1)
