@@ -205,13 +205,15 @@ def _take_axis(key: Any, ndim: int) -> tuple[Array, int] | None:
 
     `take` is twice as fast then.
     """
-    parts = key if key.__class__ is tuple else (key,)
-    if len(parts) > ndim + 1:
+    if key.__class__ is not tuple:
+        is_taken = ndim and key.__class__ is np.ndarray and key.dtype.kind == "i"
+        return (key, 0) if is_taken else None
+    if len(key) > ndim + 1:
         return None
     found, axis = None, 0
-    for part in parts:
+    for part in key:
         if part is Ellipsis:
-            axis += ndim - len(parts) + 1
+            axis += ndim - len(key) + 1
             continue
         if part.__class__ is np.ndarray and found is None and part.dtype.kind == "i":
             found = part, axis
