@@ -25,7 +25,7 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
 
     If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors.
     """
-    if all([value.__class__ is float or _has_own_dtype(value) for value in values]) and any(
+    if all([type(value) is float or _has_own_dtype(value) for value in values]) and any(
         [isinstance(value, Tensor) for value in values]
     ):
         return as_tensors(values)
@@ -45,9 +45,9 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
 
 def _has_own_dtype(value: Any) -> bool:
     """Return whether an operand is of floats that keep their dtype, whatever is beside them."""
-    if value.__class__ is ndarray:
+    if type(value) is ndarray:
         return value.dtype.kind in "fc"
-    if value.__class__ is not Tensor and not (isinstance(value, Tensor) and value.is_carried):
+    if type(value) is not Tensor and not (isinstance(value, Tensor) and value.is_carried):
         return False
     return value._array.dtype.kind in "fc"
 
@@ -101,12 +101,12 @@ def _collect_elements(value: Any, elements: list[Any]) -> tuple[int, ...] | None
 
     Return the shape of the lists; None if they have other elements, or not the same lengths.
     """
-    if value.__class__ is not list and value.__class__ is not tuple:
+    if type(value) is not list and type(value) is not tuple:
         if isinstance(value, Tensor):
             array = value._array
             if array.__class__ is not ndarray or array.ndim or array.dtype.char not in "dD":
                 return None
-        elif value.__class__ is not float and value.__class__ is not int:
+        elif type(value) is not float and type(value) is not int:
             return None
         elements.append(value)
         return ()
@@ -143,8 +143,8 @@ def arrays_of(value: Any) -> Any:
         return np.asarray(found) if is_known(found) else found
     if isinstance(value, dict):
         return {key: arrays_of(part) for key, part in value.items()}
-    if value.__class__ in (list, tuple):
-        return value.__class__([arrays_of(part) for part in value])
+    if type(value) in (list, tuple):
+        return type(value)([arrays_of(part) for part in value])
     return value
 
 

@@ -242,14 +242,14 @@ class ndarray(Tensor, metaclass=_Arrays):
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:  # type: ignore[override]
         """Return the elements in another shape: a view if possible."""
         sizes = shape[0] if len(shape) == 1 else shape
-        if self.__class__ is ndarray and self._array.__class__ is np.ndarray:
+        if type(self) is ndarray and self._array.__class__ is np.ndarray:
             return manipulation.reshape(self, sizes, order, copy)
         return np.reshape(self, sizes, order=order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         """Return a view with the dimensions in another order, reversed by default."""
         order = axes[0] if len(axes) == 1 else axes or None
-        if self.__class__ is ndarray and self._array.__class__ is np.ndarray:
+        if type(self) is ndarray and self._array.__class__ is np.ndarray:
             return manipulation.transpose(self, order)
         return np.transpose(self, order)
 

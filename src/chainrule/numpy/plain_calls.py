@@ -35,7 +35,7 @@ class PlainCall:
 
     def _see(self, values: Iterable[Any]) -> None:
         for value in values:
-            kind = value.__class__
+            kind = type(value)
             if kind in _SETTINGS:
                 continue
             if kind is np.ndarray:

@@ -31,7 +31,7 @@ def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any
     def operator(x: Any, y: Any) -> Any:
         if type(x) is Tensor and x._array.__class__ is ndarray:
             a, b = x._array, y
-            if y.__class__ is Tensor:
+            if type(y) is Tensor:
                 b = y._array
             if b.dtype is a.dtype if b.__class__ is ndarray else _is_weak(a, b):
                 try:
@@ -127,7 +127,7 @@ def unary_real(primitive: Primitive, name: str = "") -> Callable[..., Tensor]:
     name = name or primitive.name
 
     def function(x: Operand, **settings: Any) -> Tensor:
-        if x.__class__ is not Tensor or x._array.dtype.kind != "f":
+        if type(x) is not Tensor or x._array.dtype.kind != "f":
             x = real_floating(x, name)
         return apply(x, **settings)
 
@@ -157,7 +157,7 @@ def binary_real(
     name = primitive.name
 
     def function(x: Operand, y: Operand) -> Tensor:
-        if x.__class__ is not Tensor or not _share_real_dtype(x, y):
+        if type(x) is not Tensor or not _share_real_dtype(x, y):
             x, y = real_operands(name, x, y, to_floating=to_floating)
         return apply(x, y)
 
@@ -168,7 +168,7 @@ def _share_real_dtype(x: Tensor, y: Operand) -> bool:
     dtype = x._array.dtype
     if dtype.kind != "f":
         return False
-    return y.__class__ is float or (y.__class__ is Tensor and y._array.dtype is dtype)
+    return y.__class__ is float or (type(y) is Tensor and y._array.dtype is dtype)
 
 
 def real_operands(name: str, *operands: Operand, to_floating: bool = True) -> tuple[Tensor, ...]:
