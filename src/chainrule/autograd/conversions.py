@@ -27,7 +27,7 @@ from chainrule.autograd.location import (
     user_stack_level,
 )
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import Node, endpoint, reachable
+from chainrule.autograd.node import Node, NodeOutput, endpoint
 from chainrule.autograd.views import current_node
 from chainrule.errors import ArgumentError, AutogradError
 
@@ -64,7 +64,39 @@ def is_differentiated(tensor: Tensor) -> bool:
     if edge is None:
         return False
     earliest = min(node.seq for node in sources)
-    return not sources.isdisjoint(reachable([endpoint(edge)[0]], earliest))
+    return _leads_to(endpoint(edge)[0], sources, earliest)
+
+
+def _leads_to(node: Node, sources: set[Node] | None, earliest: int = 0) -> bool:
+    """Return whether a derivative by a source can be other than zero: not that of ``floor(x)``.
+
+    Without `sources`, any leaf is one.
+    """
+    reached, stack = {node}, [node]
+    while stack:
+        node = stack.pop()
+        if node in sources if sources is not None else not node.edges:
+            return True
+        for edge in () if node.is_step else node.edges:
+            found: Any = edge.node if type(edge) is NodeOutput else edge
+            if found is not None and found not in reached and found.seq >= earliest:
+                reached.add(found)
+                stack.append(found)
+    return False
+
+
+def has_gradient(tensor: Tensor) -> bool:
+    """Return whether anything has a gradient by way of a tensor.
+
+    It has not if the tensor is piecewise constant, as ``x // h`` is.
+    """
+    edge = current_node(tensor)
+    return edge is not None and _leads_to(endpoint(edge)[0], None)
+
+
+def _is_step(tensor: Tensor) -> bool:
+    """Return whether a number in the place of a tensor loses nothing in the running transform."""
+    return RUNNING.get() is not None and not has_gradient(tensor)
 
 
 def check_number(tensor: Tensor) -> None:
@@ -82,7 +114,7 @@ def check_number(tensor: Tensor) -> None:
     if not tensor.requires_grad or not is_grad_enabled():
         return
     frame = sys._getframe(1)
-    if _formats_text(frame):
+    if _formats_text(frame) or _is_step(tensor):
         return
     check_differentiated(tensor)
     converting, own = user_frame(frame), own_frame(frame)
@@ -254,6 +286,8 @@ def instead_of_array(tensor: Tensor, error: AutogradError, frame: FrameType) -> 
         return held
     if not tensor.requires_grad:
         raise error
+    if _is_step(tensor):
+        return tensor.detach().numpy()
     check_differentiated(tensor)
     text, mend = attempted(frame, STACK)
     raise AutogradError(f"{NO_NUMBERS} NumPy asked for it in {text}. {mend}.") from None

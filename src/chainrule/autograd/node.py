@@ -117,6 +117,11 @@ class Node:
         raise AutogradError(f"forward mode can't go through {self.name}")
 
     @property
+    def is_step(self) -> bool:
+        """Whether the derivative is zero: the operation is piecewise constant."""
+        return False
+
+    @property
     def output_count(self) -> int:
         """Number of outputs of the operation."""
         return 1

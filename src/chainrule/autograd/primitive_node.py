@@ -48,6 +48,10 @@ class PrimitiveNode(Node):
     def name(self) -> str:
         return NodeName(self.plan.primitive.label)
 
+    @property
+    def is_step(self) -> bool:
+        return self.plan.primitive.steps
+
     # PyTorch's names. Properties, since `__getattr__` would slow down all attributes of nodes.
     _saved_self = property(lambda self: self._saved(0))
     _saved_other = property(lambda self: self._saved(1))

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy, class_in_isinstance, of_arrays
-from chainrule.autograd.conversions import check_differentiated
+from chainrule.autograd.conversions import check_differentiated, has_gradient
 from chainrule.autograd.inplace import view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES, is_grad_enabled
 from chainrule.autograd.recorders import use_class
@@ -347,7 +347,12 @@ class ndarray(Tensor, metaclass=_Arrays):
 
     # --- operators, formatting ---
 
-    __hash__ = Tensor.__hash__
+    def __hash__(self) -> int:
+        # By value, as `numpy.float64`, where no gradient passes: a table of results by the value
+        # of what is differentiated would give those of another one.
+        if not self._array.ndim and is_known(self._array) and not has_gradient(self):
+            return hash(self._array.item())
+        return id(self)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return np.round(self, ndigits or 0)

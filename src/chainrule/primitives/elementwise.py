@@ -225,7 +225,7 @@ abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,), native="memory")
 
 def _piecewise_constant(name: str) -> Primitive:
     """Make a piecewise constant primitive: its gradient exists and is zero."""
-    return symmetric(name, lambda xp, g: xp.zeros_like(g))
+    return symmetric(name, lambda xp, g: xp.zeros_like(g), steps=True)
 
 
 sign, floor, ceil, trunc, round = (
@@ -375,7 +375,11 @@ bitwise_invert = constant("bitwise_invert")
 
 
 floor_divide = symmetric(
-    "floor_divide", lambda xp, g: xp.zeros_like(g), lambda xp, g: xp.zeros_like(g), form="binary"
+    "floor_divide",
+    lambda xp, g: xp.zeros_like(g),
+    lambda xp, g: xp.zeros_like(g),
+    form="binary",
+    steps=True,
 )
 
 remainder = symmetric(

@@ -56,6 +56,9 @@ class Traits(TypedDict, total=False):
     """A formula of one array's elements, of several calls of NumPy: large arrays are computed in
     parts, by several threads."""
 
+    steps: bool
+    """Piecewise constant: its derivative is zero, so numbers taken from it lose no gradient."""
+
     libm: bool
     """A function of the C math library: compiled loops call it for small arrays."""
 
@@ -118,6 +121,7 @@ class Primitive:
         "scales",
         "series",
         "settings",
+        "steps",
         "substitute",
         "vjp",
         "view",
@@ -158,6 +162,7 @@ class Primitive:
         self.native = traits.get("native")
         self.in_parts = traits.get("in_parts", False)
         self.libm = traits.get("libm", False)
+        self.steps = traits.get("steps", False)
         self.series = traits.get("series")
         self.part = traits.get("part")
         self.substitute: Substitute | None = None
