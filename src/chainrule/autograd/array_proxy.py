@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from types import MethodType
 from typing import Any
@@ -20,9 +20,11 @@ from chainrule.errors import NoLengthError
 
 
 def _class_for_caller(x: Any) -> type:
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
+    while frame.f_code in _ASK_FOR_CALLER:
+        frame = frame.f_back
     module = frame.f_globals.get("__name__", "")
-    if module.startswith("chainrule"):
+    if module.startswith(_WITH_CONVERSIONS):
         return type(x)
     if module != "functools" and frame.f_code.co_code[frame.f_lasti] in _READS_ATTRIBUTE:
         return type(x)  # but for `singledispatch`, which is in the place of `isinstance`
@@ -30,6 +32,9 @@ def _class_for_caller(x: Any) -> type:
     return _NUMBERS.get(x.dtype, type(x)) if is_number else np.ndarray
 
 
+_ASK_FOR_CALLER = {np.isscalar.__code__, ABCMeta.__instancecheck__.__code__}
+# SciPy's code hands on what is no instance of NumPy's classes, and converts what is.
+_WITH_CONVERSIONS = ("chainrule", "scipy.")
 _READS_ATTRIBUTE = {dis.opmap.get(name) for name in ("LOAD_ATTR", "LOAD_METHOD")}
 # Not NumPy's classes of numbers, of which libraries know that NumPy converts them.
 _NUMBERS: dict[Any, type] = {np.dtype(kind): kind for kind in (float, complex)}

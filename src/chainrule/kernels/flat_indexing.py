@@ -210,10 +210,11 @@ def _take_axis(key: Any, ndim: int) -> tuple[Array, int] | None:
         return (key, 0) if is_taken else None
     if len(key) > ndim + 1:
         return None
-    found, axis = None, 0
+    found, axis, has_ellipsis = None, 0, False
     for part in key:
-        if part is Ellipsis:
+        if part is Ellipsis and not has_ellipsis:
             axis += ndim - len(key) + 1
+            has_ellipsis = True
             continue
         if part.__class__ is np.ndarray and found is None and part.dtype.kind == "i":
             found = part, axis
