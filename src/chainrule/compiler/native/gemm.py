@@ -66,8 +66,11 @@ _STRIP_TERMS = 128
 _MIN_ITERATIONS = 16
 """Number of iterations that a product is divided into for threads, if it has enough rows."""
 
-_STRIPS_MIN_ITERATIONS = 2
-"""The same for each thread if rows are packed: their iterations pack the same columns again."""
+_PACKED_PER_MULTIPLIED = 4.0
+"""Time to pack a row or column, in that of multiplying a row by a column."""
+
+_WAIT = 0.25
+"""Part of an iteration during which a thread waits for another, which began later."""
 
 _IN_PLACE, _PACKS_ONLY, _IS_PACKED = 1, 2, 3
 """Values of `packing`: the second matrix is read in place, packed and stored, or packed already."""
@@ -428,10 +431,19 @@ class Product:
         height, panel_columns = self.kernel.heights[0], self.kernel.panel_columns
         strips, panels = -(-self.rows // height), -(-self.columns // panel_columns)
         threads = get_num_threads() if self.work >= PARALLEL_MIN_MULTIPLIES else 1
-        least = _STRIPS_MIN_ITERATIONS * threads // math.prod(self.stack) if threads > 1 else 1
-        row_blocks = max(-(-strips // self.kernel.max_strips), min(least, strips // 8))
-        column_blocks = max(min(-(-least // row_blocks), panels // 8), 1)
-        return -(-strips // row_blocks) * height, -(-panels // column_blocks) * panel_columns
+        least, stack = -(-strips // self.kernel.max_strips), math.prod(self.stack)
+
+        def size(blocks: tuple[int, int]) -> tuple[int, int]:
+            return -(-strips // blocks[0]) * height, -(-panels // blocks[1]) * panel_columns
+
+        def duration(blocks: tuple[int, int]) -> float:
+            rows, columns = size(blocks)
+            turns = -(-stack * math.prod(blocks) // threads) + _WAIT * (threads > 1)
+            return turns * (rows * columns + _PACKED_PER_MULTIPLIED * (rows + columns))
+
+        row_blocks = range(least, min(least + 2 * threads, strips) + 1)
+        column_blocks = range(1, min(threads, panels) + 1)
+        return size(min(itertools.product(row_blocks, column_blocks), key=duration))
 
     def _element_strides(self, x: Array) -> list[int] | None:
         """Return strides in elements, with broadcast stack axes; None if they are not integers."""
