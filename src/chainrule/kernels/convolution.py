@@ -20,6 +20,7 @@ the time, 3 to 32 at 32×32 1.8 times as long. `_copies_windows` compares the tw
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -30,7 +31,7 @@ from chainrule.kernels.convolution_by_taps import (
     spread_by_taps,
     weight_by_taps,
 )
-from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop, view
+from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop, phases_of, view
 from chainrule.kernels.convolution_windows import Windows, correlate_windows, sum_windows
 from chainrule.kernels.grouped_convolution import MAX_PAIRS, Bands, correlate, correlate_weight
 from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
@@ -45,6 +46,9 @@ _SCRATCH_ELEMENTS = 1 << 18
 
 _MIN_COLUMNS = 1024
 """Number of columns from which a matrix product runs at full speed."""
+
+_MAX_PHASES, _MAX_ZEROS = 4, 1.3
+"""Phases that are computed one by one, or more if kernels would be so many times larger."""
 
 _MULTIPLY, _COPY, _WINDOW_COPY, _TRANSPOSE, _RUN = 0.015, 0.35, 0.15, 1.0, 10.0
 """Nanoseconds for a multiplication of a product, a copy of an element (in long rows, in windows, to
@@ -63,6 +67,11 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         ]
     )
     pad_before = tuple([low for low, _ in padding])
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found = native.correlate(x, w, pad_before, size, stride, dilation, groups)
+        if found is not None:
+            return found
     bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
     if bands is not None:
         target, source = overlap(x.shape[2:], pad_before, bands.padded)
@@ -90,6 +99,8 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     pad_before = tuple([low for low, _ in padding])
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
+    if _is_by_phase(xp, w.shape[2:], stride, dilation):
+        return _spread_by_phase(xp, y, w, pad_before, size, stride, dilation, groups)
     images = _spread_phases(xp, y, w, stride, dilation, groups)
     if not is_finite(xp, images):
         shape = _padded_size(size, padding)
@@ -116,6 +127,11 @@ def _padded_size(size: Sizes, padding: Any) -> Sizes:
 def _convolve_weight(xp: Any, x: Array, y: Array, size: Sizes, window: Window) -> Array:
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found = native.correlate_weight(x, y, pad_before, size, stride, dilation, groups)
+        if found is not None:
+            return found
     channels = x.shape[1] // groups, y.shape[1]
     bands = _bands(xp, x, *channels, size, y.shape[2:], stride, dilation, groups)
     if bands is not None:
@@ -183,6 +199,40 @@ def _spread_phases(
     phases = Phases(w.shape[2:], stride, dilation, y.shape[2:])
     images = _correlate_input(xp, y, phases.kernels(xp, w), None, phases.rows, None, groups)
     return phases.join(xp, images)
+
+
+def _is_by_phase(xp: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> bool:
+    """Return whether one product for each phase is faster than kernels with zeros in their place.
+
+    Such products are short, which only machine code makes up for.
+    """
+    extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    whole = math.prod([-(-e // s) * min(s, e) for e, s in zip(extents, stride, strict=True)])
+    is_native = getattr(xp, "correlations", None) is not None
+    return is_native and (
+        math.prod(stride) <= _MAX_PHASES or whole > _MAX_ZEROS * math.prod(kernel)
+    )
+
+
+def _spread_by_phase(
+    xp: Any,
+    y: Array,
+    w: Array,
+    pad_before: Sizes,
+    size: Sizes,
+    stride: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Array:
+    """Return the adjoint with respect to images: for each phase that of a part of the kernel."""
+    images = xp.zeros((len(y), groups * w.shape[1], *size), xp.result_type(y, w))
+    axes = zip(size, w.shape[2:], pad_before, stride, dilation, strict=True)
+    for phases in itertools.product(*[phases_of(*axis) for axis in axes]):
+        kernel, pixels = w[(..., *[phase.kernel for phase in phases])], [p.pixels for p in phases]
+        counts, before, steps = zip(*[phase[2:] for phase in phases], strict=True)
+        part = _correlate_input(xp, y, kernel, before, counts, steps, groups)
+        images[(..., *pixels)] = part
+    return images
 
 
 # --- stride 1 -------------------------------------------------------------------------------------
@@ -315,11 +365,6 @@ def _correlate(
     n, dtype = len(x), xp.result_type(x, w)
     if 0 in (x.size, w.size, n, *size):
         return xp.zeros((n, len(w), *size), dtype)
-    native = getattr(xp, "correlations", None)
-    if native is not None:
-        found = native.correlate(x, w, pad_before, size, dilation, groups)
-        if found is not None:
-            return found
     out = xp.empty((n, len(w), *size), dtype)
     layout = _Layout(
         xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation
@@ -392,6 +437,11 @@ def _correlate_input(
         ]
     )
     ones = (1,) * rank
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found = native.correlate(y, flipped, start, size, ones, dilation, groups)
+        if found is not None:
+            return found
     bands = _bands(xp, y, o // groups, groups * c, w.shape[2:], size, ones, dilation, groups)
     if bands is not None:
         target, source = overlap(y.shape[2:], start, bands.padded)
@@ -415,11 +465,6 @@ def _correlate_weight(
     c = x.shape[1] // groups
     if 0 in (x.size, y.size, *kernel):
         return xp.zeros((o, c, *kernel), dtype)
-    native = getattr(xp, "correlations", None)
-    if native is not None:
-        found = native.correlate_weight(x, y, pad_before, kernel, dilation, groups)
-        if found is not None:
-            return found
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
     if _copies_windows(x, layout, dilation):
         windows = Windows(xp, x, o, pad_before, kernel, size, None, dilation, sums=True)

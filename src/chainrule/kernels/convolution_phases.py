@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,34 @@ class Phases:
 
     def _used_index(self) -> tuple[Any, ...]:
         return (..., *[part for u in self.used for part in (slice(None), slice(0, u))])
+
+
+class Phase(NamedTuple):
+    """The pixels of an axis whose gradient comes from the same elements of the kernel.
+
+    It is that of a convolution of stride 1 with these elements.
+    """
+
+    kernel: slice
+    pixels: slice
+    size: int
+    pad_before: int
+    dilation: int
+
+
+def phases_of(n: int, k: int, before: int, stride: int, dilation: int) -> list[Phase]:
+    """Return the phases of an axis of `n` pixels and `k` elements of the kernel."""
+    common = math.gcd(stride, dilation)
+    found = []
+    for first in range(min(stride // common, k)):
+        row, phase = divmod(dilation * first, stride)
+        pixel = (phase - before) % stride
+        if pixel < n:
+            pad_before = (pixel + before) // stride - row
+            pixels, size = slice(pixel, n, stride), -(-(n - pixel) // stride)
+            kernel = slice(first, k, stride // common)
+            found.append(Phase(kernel, pixels, size, pad_before, dilation // common))
+    return found
 
 
 def pad_or_crop(xp: Any, x: Array, pad_before: Sizes, padded: Sizes) -> Array:

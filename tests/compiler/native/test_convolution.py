@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.backend import numpy_xp
-from chainrule.compiler.native import convolution
+from chainrule.compiler.native import convolution, padded_images
 from chainrule.compiler.native.gemm import Registers, registers
 from chainrule.compiler.native.namespace import gemm_namespace
 from chainrule.kernels.threads import using_threads
@@ -83,13 +83,32 @@ def test_any_window_as_numpy_computes_it(case: Any) -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_several_batches_and_depths(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """The padded images of a batch do not fit, nor do all terms of a product fit a panel."""
-    monkeypatch.setattr(convolution, "_SCRATCH_ELEMENTS", 40 * 30 * 30 * 2)
+    monkeypatch.setattr(padded_images, "SCRATCH_ELEMENTS", 40 * 30 * 30 * 2)
     window = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
     convolution._correlation.cache_clear()
     convolution._weight_correlation.cache_clear()
     compare(draw(5, 40, 28, 28, dtype=dtype), draw(20, 40, 3, 3, dtype=dtype), window, 30)
     convolution._correlation.cache_clear()
     convolution._weight_correlation.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 5), (1, 1)])
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_depthwise(dtype: str, kernel: tuple[int, int], multiplier: int) -> None:
+    """Shifted images take the place of products: more pixels than a run, and few, with strides."""
+    for size, stride in (((50, 49), (1, 1)), ((7, 9), (2, 3))):
+        window = (stride, ((1, 0), (2, 2)), (1, 1), 5)
+        w = draw(5 * multiplier, 1, *kernel, dtype=dtype)
+        compare(draw(3, 5, *size, dtype=dtype), w, window, 30)
+
+
+@pytest.mark.parametrize("stride", [3, 4])
+def test_strides_with_many_phases(stride: int) -> None:
+    """Kernels of as many elements as there are phases are one product, others one for each."""
+    for kernel, dilation in ((stride, 1), (2, 1), (3, stride), (4, 2)):
+        window = ((stride,) * 2, ((1, 2), (0, 1)), (dilation,) * 2, 1)
+        compare(draw(2, 3, 17, 15), draw(4, 3, kernel, kernel), window)
 
 
 def test_transposed_images_and_kernels() -> None:

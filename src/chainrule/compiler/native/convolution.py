@@ -1,8 +1,10 @@
-"""Convolutions of stride 1 as machine code: matrix products whose columns are packed from images.
+"""Convolutions as machine code: matrix products whose columns are packed from images.
 
 The columns of im2col exist only as panels in the first-level cache, one at a time: an implicit
 matrix product, as in Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014. Images
-are padded first, so a shift by one element of the kernel is a constant offset in memory.
+are padded first, and with a stride divided into its phases, so a shift by one element of the kernel
+is a constant offset in memory. With few outputs for each group, as in depthwise convolution, a
+product would compute rows of zeros: shifted images are added up instead.
 
 The order of summation does not depend on the number of threads.
 """
@@ -12,7 +14,6 @@ from __future__ import annotations
 import functools
 import math
 import textwrap
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,34 +27,19 @@ from chainrule.compiler.native.gemm import (
     registers,
     tile_calls,
 )
+from chainrule.compiler.native.padded_images import STEP_MULTIPLIES, Case, Plan
 from chainrule.compiler.native.scalar_codegen import CODES
+from chainrule.compiler.native.shifted_images import ShiftedImages, ShiftedProducts
 from chainrule.compiler.native.threads.tasks import Task
 
 Array = Any
 Sizes = tuple[int, ...]
 
-_SCRATCH_ELEMENTS = 1 << 20
-"""Number of elements of padded images that are computed with at a time; they stay in the cache."""
-
-_STEP_MULTIPLIES = 1 << 18
-"""Number of multiplications that a thread computes at a time."""
-
 _MIN_TILE_ROWS = 4
 """Rows of the lowest tile: images and kernels may have few channels."""
 
-_PAD = """
-def loop(start, stop, x, padded, plan):
-    for image in range(u8(start), u8(stop)):
-        target = image * u8(plan[0])
-        for j in range(target, target + u8(plan[0])):
-            padded[j] = 0
-        for a in range(u8(plan[1])):
-            for b in range(u8(plan[2])):
-                source = image * u8(plan[4]) + u8(plan[5]) + a * u8(plan[6]) + b * u8(plan[7])
-                row = target + u8(plan[8]) + a * u8(plan[9]) + b * u8(plan[10])
-                for c in range(u8(plan[3])):
-                    padded[row + c] = x[source + c]
-"""
+_MAX_DIRECT, _MAX_DIRECT_WEIGHT = 1, 1
+"""Outputs of a group up to which shifted images are added, in the output and in the kernels."""
 
 _CORRELATE = """
 def loop(start, stop, a, x, c, plan, taps, firsts, segments):
@@ -85,29 +71,29 @@ def loop(start, stop, a, x, c, plan, taps, firsts, segments):
 _PACK = """
 def loop(start, stop, y, packed, plan, lines):
     columns, panels, depth = plan[0], plan[1], plan[2]
-    pixels, length, count, total = plan[3], plan[4], plan[5], plan[6]
+    pixels, length, count, total, wide = plan[3], plan[4], plan[5], plan[6], plan[7]
     for iteration in range(start, stop):
         image = iteration // panels
-        first = iteration % panels * {panel_columns}
-        width = min({panel_columns}, columns - first)
-        begin = iteration * (depth + {vector}) * {panel_columns}  # a vector may end behind it
-        end = begin + depth * {panel_columns}
+        first = iteration % panels * wide
+        width = min(wide, columns - first)
+        begin = iteration * (depth + {vector}) * wide  # a vector may end behind it
+        end = begin + depth * wide
         for line in range(count):
             source = (image * columns + first) * pixels + line * length
-            target = begin + lines[u8(line)] * {panel_columns}
+            target = begin + lines[u8(line)] * wide
             p = 0
             while p < length and source + (width - 1) * pixels + p + {vector} <= total:
                 for q in range(0, width, {vector}):
                     origin, vectors = source + p + q * pixels, min(width - q, {vector})
-                    at = target + p * {panel_columns} + q
-                    {transpose}(y, origin, pixels, vectors, packed, at, {panel_columns})
+                    at = target + p * wide + q
+                    {transpose}(y, origin, pixels, vectors, packed, at, wide)
                 p += {vector}
             while p < length:
                 for q in range(width):
-                    packed[u8(target + p * {panel_columns} + q)] = y[u8(source + p + q * pixels)]
+                    packed[u8(target + p * wide + q)] = y[u8(source + p + q * pixels)]
                 p += 1
-            after = begin + lines[u8(line + 1)] * {panel_columns}
-            for j in range(u8(target + length * {panel_columns}), u8(min(after, end))):
+            after = begin + lines[u8(line + 1)] * wide
+            for j in range(u8(target + length * wide), u8(min(after, end))):
                 packed[j] = 0
 """
 
@@ -115,20 +101,20 @@ _CORRELATE_WEIGHT = """
 def loop(start, stop, a, panel, c, plan, origins):
     rows, columns, depth, panel_depth = plan[0], plan[1], plan[2], plan[3]
     panels, others, groups, images = plan[4], plan[5], plan[6], plan[7]
-    a_row, group_size, adds = plan[8], plan[9], plan[10]
-    a_column, panel_row, c_row = 1, {panel_columns}, columns
+    a_row, group_size, wide, adds = plan[8], plan[9], plan[10], plan[11]
+    a_column, panel_row, c_row = 1, wide, columns
     for iteration in range(start, stop):
         other = iteration % others
         number = iteration // others % panels
         group = iteration // (others * panels)
-        column = number * {panel_columns}
-        width = min({panel_columns}, columns - column)
+        column = number * wide
+        width = min(wide, columns - column)
         for image in range(group, images, groups):
             for first in range(0, depth, panel_depth):
                 k = adds + image - group + first
                 terms = min(panel_depth, depth - first)
                 panel_at = (image * panels + number) * (depth + {vector}) + first
-                panel_at *= {panel_columns}
+                panel_at *= wide
                 a_image = image * group_size + origins[u8(other)] + first
                 i = 0
                 while i < rows:
@@ -142,7 +128,6 @@ def loop(start, stop, a, panel, c, plan, origins):
 class _Kernels(NamedTuple):
     """The machine code for convolutions of a dtype, and the blocking of its products."""
 
-    pad: Task
     correlate: Task
     pack: Task
     correlate_weight: Task
@@ -168,7 +153,6 @@ def _kernels_for(code: str, registers: Registers) -> _Kernels:
         return Task(text.format(**names, tiles=tiles), types, long=False)
 
     return _Kernels(
-        Task(_PAD, (code, code, "i8"), long=False),
         task(_CORRELATE, code, code, code, "i8", "i8", "i8", "i8", tiles=tiles),
         task(_PACK, code, code, "i8", "i8"),
         task(
@@ -180,91 +164,15 @@ def _kernels_for(code: str, registers: Registers) -> _Kernels:
     )
 
 
-class _Case(NamedTuple):
-    """A convolution of stride 1: shapes of a group, and where the first window begins."""
-
-    code: str
-    samples: int
-    groups: int
-    inputs: int
-    outputs: int
-    image: Sizes
-    kernel: Sizes
-    size: Sizes  # of the output
-    pad_before: Sizes
-    dilation: Sizes
-
-
-class _Plan:
-    """Offsets in padded images, and loop bounds, of one case."""
-
-    def __init__(self, case: _Case, registers: Registers) -> None:
-        self.case = case
-        self.kernels = _kernels_for(case.code, registers)
-        rank = len(case.size)
-        self.padded = tuple(
-            [n + d * (k - 1) for n, k, d in zip(case.size, case.kernel, case.dilation, strict=True)]
-        )
-        self.steps = [math.prod(self.padded[i + 1 :]) for i in range(rank)]
-        self.plane = math.prod(self.padded)
-        self.pixels = math.prod(case.size)
-        channels = case.groups * case.inputs
-        self.batch = max(1, min(case.samples, _SCRATCH_ELEMENTS // (channels * self.plane)))
-        self.work = self.pixels * case.outputs * case.inputs * math.prod(case.kernel)
-        self.tap_steps = [s * d for s, d in zip(self.steps, case.dilation, strict=True)]
-        self.pad_numbers = self._pad_numbers()
-
-    def _pad_numbers(self) -> Array:
-        """Return the sizes and offsets of the part of an image that is inside the padded one."""
-        case, lead = self.case, (1,) * (3 - len(self.case.size))
-        spans = []
-        for n, before, full in zip(case.image, case.pad_before, self.padded, strict=True):
-            low, high = max(before, 0), max(min(before + n, full), 0)
-            spans.append((max(high - low, 0), low - before, low))
-        image_steps = [math.prod(case.image[i + 1 :]) for i in range(len(case.image))]
-        source = sum(span[1] * step for span, step in zip(spans, image_steps, strict=True))
-        target = sum(span[2] * step for span, step in zip(spans, self.steps, strict=True))
-        counts = (*lead, *[span[0] for span in spans])
-        numbers = [self.plane, *counts, math.prod(case.image), source]
-        numbers += [*lead, *image_steps][:2]
-        return np.array([*numbers, target, *[*lead, *self.steps][:2]], np.int64)
-
-    def offsets(self, axes: list[int]) -> Array:
-        """Return the offsets of the elements of a kernel in some of its axes: 0 is the channel."""
-        counts = (self.case.inputs, *self.case.kernel)
-        steps = (self.plane, *self.tap_steps)
-        grids = [np.arange(counts[axis]) * steps[axis] for axis in axes]
-        total = functools.reduce(lambda a, b: a[..., None] + b, grids, np.zeros((), np.int64))
-        return total.reshape(-1)
-
-    def pad(self, x: Array) -> Array:
-        """Return padded images, and memory behind them that a vector may read."""
-        case = self.case
-        planes = len(x) * case.groups * case.inputs
-        padded = np.empty(planes * self.plane + self.kernels.vector, x.dtype)
-        step = max(1, (1 << 13) // self.plane)
-        self.kernels.pad(planes, step, x.reshape(-1), padded, self.pad_numbers)
-        return padded
-
-    def lines(self) -> Array:
-        """Return the offsets of the rows of the output in a padded image."""
-        grids = [np.arange(n) * s for n, s in zip(self.case.size, self.steps, strict=True)][:-1]
-        total = functools.reduce(lambda a, b: a[..., None] + b, grids, np.zeros((), np.int64))
-        return total.reshape(-1)
-
-    def batches(self) -> Iterator[slice]:
-        for start in range(0, self.case.samples, self.batch):
-            yield slice(start, start + self.batch)
-
-
-class _Correlation(_Plan):
+class _Correlation(Plan):
     """The output of a convolution."""
 
-    def __init__(self, case: _Case, registers: Registers) -> None:
+    def __init__(self, case: Case, registers: Registers) -> None:
         super().__init__(case, registers)
+        self.kernels = _kernels_for(case.code, registers)
         gemm, depth = self.kernels.gemm, case.inputs * math.prod(case.kernel)
         self.panels = -(-self.pixels // gemm.panel_columns)
-        self.taps = self.offsets([*range(len(case.kernel) + 1)])
+        self.tap_offsets = self.taps([*range(len(case.kernel) + 1)])
         self.firsts, self.segments = self._segments(gemm.panel_columns, self.kernels.vector)
         panel_depth = -(-depth // -(-depth // gemm.panel_depth))
         numbers = [case.outputs, depth, panel_depth, self.panels]
@@ -277,7 +185,7 @@ class _Correlation(_Plan):
         A segment is a part of a row, not longer than a vector.
         """
         length = self.case.size[-1]
-        lines = self.lines()
+        lines = self.lines.tolist()
         firsts: list[int] = []
         found: list[tuple[int, int]] = []
         for begin in range(0, self.pixels, columns):
@@ -285,7 +193,7 @@ class _Correlation(_Plan):
             at, end = begin, min(begin + columns, self.pixels)
             while at < end:
                 line, column = divmod(at, length)
-                found.append((int(lines[line]) + column, at - begin))
+                found.append((lines[line] + column, at - begin))
                 at += min(length - column, vector, end - at)
         firsts.append(len(found))
         return np.array(firsts, np.int64), np.array(found, np.int64).reshape(-1)
@@ -298,37 +206,41 @@ class _Correlation(_Plan):
             padded = self.pad(x[batch])
             images = len(x[batch]) * case.groups
             iterations, work = images * self.panels, images * self.work
-            step = max(1, _STEP_MULTIPLIES * self.panels // self.work)
+            step = max(1, STEP_MULTIPLIES * self.panels // self.work)
             self.kernels.correlate.run(
                 iterations,
                 step if work >= PARALLEL_MIN_MULTIPLIES else iterations,
                 work >= WAKE_MIN_MULTIPLIES,
                 *(w.reshape(-1), padded, out[batch].reshape(-1)),
-                *(self.numbers, self.taps, self.firsts, self.segments),
+                *(self.numbers, self.tap_offsets, self.firsts, self.segments),
             )
         return out
 
 
-class _WeightCorrelation(_Plan):
+class _WeightCorrelation(Plan):
     """The adjoint with respect to the kernels.
 
     A tile has rows of the longest axis of a kernel, of which the channels are one.
     """
 
-    def __init__(self, case: _Case, registers: Registers) -> None:
+    def __init__(self, case: Case, registers: Registers) -> None:
         super().__init__(case, registers)
+        self.kernels = _kernels_for(case.code, registers)
         counts = (case.inputs, *case.kernel)
-        self.axis = counts.index(max(counts))
+        steps = [set(np.diff(offsets).tolist()) for offsets in self.offsets]
+        regular = [axis for axis, found in enumerate(steps) if len(found) < 2]
+        self.axis = max(regular, key=lambda axis: counts[axis])
         self.others = [axis for axis in range(len(counts)) if axis != self.axis]
-        self.origins = self.offsets(self.others)
-        self.starts = np.append(self.lines(), np.int64(1) << 40)
-        self.depth = int(self.starts[-2]) + case.size[-1]
+        self.origins = self.taps(self.others)
+        self.starts = np.append(self.lines, np.int64(1) << 40)
         gemm = self.kernels.gemm
         self.panels = -(-case.outputs // gemm.panel_columns)
         self.panel_depth = -(-self.depth // -(-self.depth // gemm.panel_depth))
-        step = (self.plane, *self.tap_steps)[self.axis]
+        step = max(steps[self.axis], default=0)
         self.numbers = [counts[self.axis], case.outputs, self.depth, self.panel_depth, self.panels]
         self.numbers += [len(self.origins), case.groups, 0, step, case.inputs * self.plane]
+        # A single vector of columns is enough for few outputs.
+        self.numbers.append(min(-(-case.outputs // self.vector), 2) * self.vector)
 
     def __call__(self, x: Array, y: Array) -> Array:
         case, rows = self.case, self.numbers[0]
@@ -350,11 +262,11 @@ class _WeightCorrelation(_Plan):
 
     def _packed(self, y: Array) -> Array:
         """Return the pixels of a batch as rows of a panel for each sample, with zeros between."""
-        case, columns = self.case, self.kernels.gemm.panel_columns
+        case, columns = self.case, self.numbers[-1]
         panels = len(y) * case.groups * self.panels
         packed = np.empty(panels * (self.depth + self.kernels.vector) * columns, y.dtype)
         numbers = [case.outputs, self.panels, self.depth, self.pixels, case.size[-1]]
-        numbers += [len(self.starts) - 1, y.size]
+        numbers += [len(self.starts) - 1, y.size, columns]
         step = max(1, (1 << 13) // (self.depth * columns))
         arguments = y.reshape(-1), packed, np.array(numbers, np.int64), self.starts
         self.kernels.pack(panels, step, *arguments)
@@ -371,39 +283,39 @@ class _WeightCorrelation(_Plan):
         return w.reshape(case.groups * case.outputs, *counts)
 
 
-_correlation = functools.lru_cache(128)(_Correlation)
-_weight_correlation = functools.lru_cache(128)(_WeightCorrelation)
+@functools.lru_cache(128)
+def _correlation(case: Case, registers: Registers) -> _Correlation | ShiftedImages:
+    kind = ShiftedImages if case.outputs <= _MAX_DIRECT else _Correlation
+    return kind(case, registers)
+
+
+@functools.lru_cache(128)
+def _weight_correlation(case: Case, registers: Registers) -> _WeightCorrelation | ShiftedProducts:
+    kind = ShiftedProducts if case.outputs <= _MAX_DIRECT_WEIGHT else _WeightCorrelation
+    return kind(case, registers)
 
 
 class Correlations(NamedTuple):
     """Convolutions of at least this number of multiplications; others, and other dtypes, are None.
 
-    They take what `_correlate` and `_correlate_weight` of `kernels.convolution` take.
+    `where` is the padding before, the size of the result, stride, dilation and groups, as functions
+    of `kernels.convolution` take them.
     """
 
     min_multiplies: int
 
     def correlate(self, x: Array, w: Array, *where: Any) -> Array | None:
         """Return the output."""
-        pad_before, size, dilation, groups = where
-        outputs = len(w) // groups
-        return self._run(
-            _correlation,
-            x,
-            w,
-            (w.shape[1], outputs, w.shape[2:]),
-            pad_before,
-            size,
-            dilation,
-            groups,
-        )
+        pad_before, size, *steps, groups = where
+        sizes = w.shape[1], len(w) // groups, w.shape[2:]
+        return self._run(_correlation, x, w, sizes, (pad_before, size, *steps, groups))
 
     def correlate_weight(self, x: Array, y: Array, *where: Any) -> Array | None:
         """Return the adjoint with respect to the kernels."""
-        pad_before, kernel, dilation, groups = where
-        sizes = (x.shape[1] // groups, y.shape[1] // groups, kernel)
+        pad_before, kernel, *steps, groups = where
+        sizes = x.shape[1] // groups, y.shape[1] // groups, kernel
         return self._run(
-            _weight_correlation, x, y, sizes, pad_before, y.shape[2:], dilation, groups
+            _weight_correlation, x, y, sizes, (pad_before, y.shape[2:], *steps, groups)
         )
 
     def _run(
@@ -412,22 +324,20 @@ class Correlations(NamedTuple):
         x: Array,
         other: Array,
         sizes: tuple[int, int, Sizes],
-        pad_before: Sizes | None,
-        size: Sizes,
-        dilation: Sizes | None,
-        groups: int,
+        where: tuple[Any, ...],
     ) -> Array | None:
         blocking = registers()
         dtype, (inputs, outputs, kernel) = x.dtype, sizes
+        pad_before, size, stride, dilation, groups = where
         if blocking is None or dtype.char not in "fd" or dtype != other.dtype or not dtype.isnative:
             return None
         work = len(x) * groups * inputs * outputs * math.prod(kernel) * math.prod(size)
         if work < max(self.min_multiplies, 1):
             return None
         zeros, ones = (0,) * len(size), (1,) * len(size)
-        case = _Case(
+        case = Case(
             *(CODES[dtype], len(x), groups, inputs, outputs, x.shape[2:], kernel, tuple(size)),
-            *(pad_before or zeros, dilation or ones),
+            *(pad_before or zeros, stride or ones, dilation or ones),
         )
         found: Array = plan_of(case, blocking)(x, other)
         return found
