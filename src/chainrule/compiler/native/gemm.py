@@ -66,7 +66,7 @@ _STRIP_TERMS = 128
 _MIN_ITERATIONS = 16
 """Number of iterations that a product is divided into for threads, if it has enough rows."""
 
-_PACKED_PER_MULTIPLIED = 4.0
+_PACKED_PER_MULTIPLIED = 16.0
 """Time to pack a row or column, in that of multiplying a row by a column."""
 
 _WAIT = 0.25
