@@ -228,10 +228,11 @@ def _spread_by_phase(
     images = xp.zeros((len(y), groups * w.shape[1], *size), xp.result_type(y, w))
     axes = zip(size, w.shape[2:], pad_before, stride, dilation, strict=True)
     for phases in itertools.product(*[phases_of(*axis) for axis in axes]):
-        kernel, pixels = w[(..., *[phase.kernel for phase in phases])], [p.pixels for p in phases]
-        counts, before, steps = zip(*[phase[2:] for phase in phases], strict=True)
-        part = _correlate_input(xp, y, kernel, before, counts, steps, groups)
-        images[(..., *pixels)] = part
+        kernel = w[(..., *[phase.kernel for phase in phases])]
+        counts, before = [p.size for p in phases], [p.pad_before for p in phases]
+        steps = tuple([phase.dilation for phase in phases])
+        part = _correlate_input(xp, y, kernel, tuple(before), tuple(counts), steps, groups)
+        images[(..., *[phase.pixels for phase in phases])] = part
     return images
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,17 +57,17 @@ class Phases:
         return (..., *[part for u in self.used for part in (slice(None), slice(0, u))])
 
 
-class Phase(NamedTuple):
+class Phase:
     """The pixels of an axis whose gradient comes from the same elements of the kernel.
 
     It is that of a convolution of stride 1 with these elements.
     """
 
-    kernel: slice
-    pixels: slice
-    size: int
-    pad_before: int
-    dilation: int
+    def __init__(
+        self, kernel: slice, pixels: slice, size: int, pad_before: int, dilation: int
+    ) -> None:
+        self.kernel, self.pixels = kernel, pixels
+        self.size, self.pad_before, self.dilation = size, pad_before, dilation
 
 
 def phases_of(n: int, k: int, before: int, stride: int, dilation: int) -> list[Phase]:
