@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from chainrule import ops
 from chainrule.arguments import Operand
@@ -17,8 +17,10 @@ from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
 
 __all__ = ["Independent", "MixtureSameFamily", "TransformedDistribution"]
 
+D = TypeVar("D", bound=Distribution)
 
-class Independent(Distribution):
+
+class Independent(Distribution, Generic[D]):
     """A distribution whose last batch dimensions are dimensions of one draw.
 
     Parameters
@@ -48,7 +50,7 @@ class Independent(Distribution):
 
     def __init__(
         self,
-        base_distribution: Distribution,
+        base_distribution: D,
         reinterpreted_batch_ndims: int,
         validate_args: bool | None = None,
     ) -> None:

@@ -281,7 +281,7 @@ def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Independent, q: Independent) -> Tensor:
+def _independent(p: Independent[Any], q: Independent[Any]) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise MissingRuleError(
             "kl_divergence of Independent: different reinterpreted_batch_ndims, "

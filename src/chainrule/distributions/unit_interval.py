@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation import full_like
 from chainrule.distributions import constraints, draws
 from chainrule.distributions.categorical import Categories
-from chainrule.distributions.composite import TransformedDistribution
+from chainrule.distributions.composite import Independent, TransformedDistribution
 from chainrule.distributions.counts import ProbsOrLogits
 from chainrule.distributions.distribution import (
     Distribution,
@@ -634,6 +634,7 @@ class LogisticNormal(TransformedDistribution):
     (4,)
     """
 
+    base_dist: Independent[Normal]
     arg_constraints = Normal.arg_constraints
     support = constraints.simplex
     has_rsample = True
@@ -647,9 +648,9 @@ class LogisticNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """Means of the logits."""
-        return self.base_dist.base_dist.loc  # type: ignore[attr-defined, no-any-return]
+        return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
         """Standard deviations of the logits."""
-        return self.base_dist.base_dist.scale  # type: ignore[attr-defined, no-any-return]
+        return self.base_dist.base_dist.scale

@@ -195,10 +195,11 @@ class VaryingNumber(NumberProxy):
         self._log = log
         self.text, self.parts = text, parts  # how it is computed; empty at a place
 
-    @property  # type: ignore[misc]  # object's can be set
-    def __class__(self) -> type:
+    def _kind(self) -> type:
         kind: type = type(self.value)
         return _SUBCLASSES.get(kind, kind)
+
+    __class__ = property(_kind, vars(object)["__class__"].__set__)
 
     @property
     def log(self) -> NumberLog | None:

@@ -86,9 +86,7 @@ def apply_batched(
             arrays[i] = numpy_xp.array(x, like.dtype)
             has_number = True
     try:
-        if not (primitive.scales or primitive.form == "binary") or not _is_pointwise(
-            primitive, settings
-        ):
+        if not _is_pointwise(primitive, settings):
             out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
         else:
             kernel = _kernel_of(primitive)
