@@ -724,24 +724,37 @@ BINARY = {
 }
 
 
+def check_shared(mapped: Callable[..., cr.Tensor], batch: cr.Tensor, c: cr.Tensor) -> None:
+    """Compare values and gradients by what all examples share with those of a loop."""
+
+    def loop(c: cr.Tensor) -> cr.Tensor:
+        return cr.stack([mapped(x, c) for x in batch]).sum()
+
+    def argument(c: cr.Tensor) -> cr.Tensor:
+        return cr.vmap(mapped, (0, None))(batch, c).sum()
+
+    def by_name(c: cr.Tensor) -> cr.Tensor:
+        return cr.vmap(lambda x: mapped(x, c))(batch).sum()
+
+    wanted = cr.value_and_grad(loop)(c)
+    for found in (cr.value_and_grad(argument)(c), cr.value_and_grad(by_name)(c)):
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_operands_that_examples_share_have_the_gradients_of_a_loop(name: str) -> None:
     function = BINARY[name]
     batch = cr.tensor(np.random.default_rng(0).uniform(0.5, 2.0, (4, 2, 3)))
     shared = np.random.default_rng(1).uniform(0.5, 2.0, (2, 3))
+
+    def one(x: cr.Tensor, c: cr.Tensor) -> cr.Tensor:
+        each, alike = function(x, c), function(x.mean(1, keepdim=True), c)
+        return (each * function(c, c)).sum() + (alike**2).sum()
+
+    def gradients(x: cr.Tensor, c: cr.Tensor) -> cr.Tensor:
+        return (cr.grad(one)(x, c) ** 2).sum() + cr.grad(one, 1)(x, c).sum()
+
     for c in (cr.tensor(shared), cr.tensor(shared[0]), cr.tensor(1.3, dtype=cr.float64)):
-
-        def one(x: cr.Tensor, c: cr.Tensor = c) -> cr.Tensor:
-            each, alike = function(x, c), function(x.mean(1, keepdim=True), c)
-            return (each * function(c, c)).sum() + (alike**2).sum()
-
-        def inner(x: cr.Tensor, c: cr.Tensor) -> cr.Tensor:
-            return (cr.grad(one)(x, c) ** 2).sum() + cr.grad(one, 1)(x, c).sum()
-
-        for mapped in (one, inner):
-            loop = lambda c: sum([mapped(x, c) for x in batch])  # noqa: B023, E731
-            found = cr.value_and_grad(lambda c: cr.vmap(mapped, (0, None))(batch, c).sum())(c)  # noqa: B023
-            by_name = cr.value_and_grad(lambda c: cr.vmap(lambda x: mapped(x, c))(batch).sum())(c)  # noqa: B023
-            for got, again, want in zip(found, by_name, cr.value_and_grad(loop)(c), strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-12)
-                np.testing.assert_allclose(again, want, rtol=1e-12)
+        check_shared(one, batch, c)
+        check_shared(gradients, batch, c)

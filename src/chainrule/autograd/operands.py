@@ -198,7 +198,7 @@ def _carried_operand(value: Any, kind: type[Tensor], beside: Any = None) -> Tens
         if of is ndarray and value.dtype.kind in "fc":
             value = make(value, None)
         elif of is Tensor:
-            value = make(value._array, value._node if value._view is None else current_node(value))
+            value = _alias(value)
         elif beside is not None and (of is complex or of in _NUMBERS):
             if beside._array.__class__ is not ndarray:
                 return None
@@ -213,6 +213,11 @@ def plain(value: Any) -> Any:
     """Return a tensor of a subclass as a tensor, with the same array and history."""
     if type(value) is Tensor or not isinstance(value, Tensor):
         return value
+    return _alias(value)
+
+
+def _alias(value: Tensor) -> Tensor:
+    """Return a new tensor with the same array and history."""
     return make(value._array, value._node if value._view is None else current_node(value))
 
 

@@ -217,7 +217,7 @@ class ndarray(Tensor, metaclass=_Arrays):
             raise ArgumentTypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(len(self._array))])
 
-    def __reversed__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __reversed__(self) -> Any:  # an iterator, as of NumPy
         return iter(self[::-1])
 
     __len__ = of_arrays(Tensor.__len__)

@@ -50,7 +50,7 @@ def recording(values: Any) -> Any:
 def _copied(value: Any, kind: Any) -> Any:
     """Return a copy of an object as one of another class, as `copy.copy` makes it."""
     make, args, state = (*value.__reduce_ex__(2), None)[:3]
-    if make is not copyreg.__newobj__:  # type: ignore[attr-defined]
+    if make is not vars(copyreg)["__newobj__"]:
         return value
     made, state = make(kind, *recording(args[1:])), recording(state)
     if hasattr(made, "__setstate__"):

@@ -153,10 +153,9 @@ def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -
                 value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
             elif value.__class__ is ndarray and value.ndim:
                 break
-            may_broadcast = partials or (
-                origin is not None and origin >= 0 and not plan.needs[origin]
-            )
-            if value.__class__ is not ndarray or not (may_broadcast or value.shape == data.shape):
+            is_needed = origin is None or origin < 0 or plan.needs[origin]
+            fits = partials or not is_needed or value.shape == data.shape
+            if value.__class__ is not ndarray or not fits:
                 break
             datas.append(value)
         else:

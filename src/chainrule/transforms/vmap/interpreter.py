@@ -21,7 +21,11 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError
 from chainrule.interrupts import T, call_then
-from chainrule.transforms.vmap import batched_primitives, indexing, rules  # noqa: F401
+from chainrule.transforms.vmap import (  # noqa: F401 - they fill the tables of rules
+    batched_primitives,
+    indexing,
+    rules,
+)
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner, copy_batch_major
 from chainrule.transforms.vmap.namespace import (
     ENTERED,
