@@ -17,6 +17,7 @@ Array = Any
 class NamespaceDefaults:
     """Extensions of which most namespaces have the same."""
 
+    repeats = False  # whether `run_forward` and `run_vjp` know calls that have run before
     waits = False  # whether looking at a value waits for a device, so that it should be avoided
 
     def reshaped_view(self, x: Array, shape: tuple[int, ...]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.compiler.tracing import trace
 
 ROWS = np.linspace(-2.0, 3.0, 24).reshape(8, 3)
 
@@ -203,3 +204,101 @@ def test_other_threads_compute_as_ever_while_one_traces() -> None:
     a, m = np.array([1.0, 2.0]), np.array([3, 4])
     np.testing.assert_allclose(found[0], 2 - a * 3 + a * a / m - (a + 1) @ a)
     np.testing.assert_allclose(found[1], -3 + 2 * a / m - 2 * (2 * a + 1))
+
+
+# --- under vmap -----------------------------------------------------------------------------------
+
+
+def shared_and_own(x: Any, w: Any) -> Any:
+    def one(row: Any) -> Any:
+        for _ in range(3):
+            row = cr.sin(row * w[:3]) * 0.5 + 2.0 / (1.0 + row * row) - w[0]
+        return row
+
+    return cr.vmap(one)(x)
+
+
+def of_several_ranks(x: Any, w: Any) -> Any:
+    def one(row: Any, scale: Any) -> Any:
+        for _ in range(3):
+            row = (row * scale + cr.ones((2, 1)) * row).sum(0) * w[1]
+        return row * scale
+
+    return cr.vmap(one)(x, x[:, 0])
+
+
+def chosen_by_masks(x: Any, w: Any) -> Any:
+    def one(row: Any) -> Any:
+        for step in range(3):
+            row = cr.where((row > 0.5) & (row < w[:3] + 2), row * row, row * step) + w[0]
+        return row
+
+    return cr.vmap(one)(x)
+
+
+def nested(x: Any, w: Any) -> Any:
+    def one(row: Any) -> Any:
+        def step(y: Any) -> Any:
+            return y * row.sum() + row * y - w[2]
+
+        return cr.vmap(step)(row) + cr.vmap(step)(row * 2)
+
+    return cr.vmap(one)(x)
+
+
+def written_in_place(x: Any, w: Any) -> Any:
+    def one(row: Any) -> Any:
+        row = row * 1
+        for step in range(3):
+            row[step] += w[step] + row.sum()
+            row *= 0.5
+        return row
+
+    return cr.vmap(one)(x)
+
+
+def second_derivatives(x: Any, w: Any) -> Any:
+    def one(row: Any) -> Any:
+        return cr.grad(lambda y: (y * y * cr.exp(y * w[:3] * 0.1)).sum())(row)
+
+    return cr.vmap(one)(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(shared_and_own, of_several_ranks, chosen_by_masks),
+        *(nested, written_in_place, second_derivatives),
+    ],
+)
+def test_operations_under_vmap(function: Callable[..., Any]) -> None:
+    same_compiled(function, ROWS, np.linspace(0.5, 1.5, 4))
+
+
+def test_a_vmapped_step_is_looked_up_when_it_is_recorded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluated = []
+    evaluate = trace.abstract_eval
+
+    def counted(name: str, *args: Any) -> Any:
+        evaluated.append(name)
+        return evaluate(name, *args)
+
+    monkeypatch.setattr(trace, "abstract_eval", counted)
+
+    def count(steps: int) -> int:
+        def one(row: Any, rate: Any) -> Any:
+            for _ in range(steps):
+                row = row + rate * cr.sin(row) * 0.1
+            return row
+
+        def loss(x: Any, rate: Any) -> Any:
+            return cr.vmap(one, (0, None))(x, rate).sum()
+
+        evaluated.clear()
+        gradients = cr.compile(cr.grad(loss, (0, 1)), backend="numpy", verify=False)
+        gradients(cr.tensor(ROWS), cr.tensor(0.5, dtype=cr.float64))
+        return len([n for n in evaluated if n in ("np.sin", "np.cos", "np.multiply", "np.add")])
+
+    assert count(10) == count(40)

@@ -17,7 +17,7 @@ from chainrule.autograd.node import Node, NodeOutput
 from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.versions import write_log
 from chainrule.compiler.ir.constants import constant_key
-from chainrule.compiler.ir.program import ATOMS, Value
+from chainrule.compiler.ir.program import ATOMS, Op, Value
 from chainrule.compiler.passes.repetitions import repetitions
 from chainrule.compiler.passes.reroll import MIN_STEPS
 from chainrule.compiler.tracing.repeated_calls import kind_of
@@ -62,6 +62,8 @@ class PassNodes:
         self.nodes = sorted(nodes, key=attrgetter("seq"), reverse=True)
         self.index = {node: i for i, node in enumerate(self.nodes)}
         self.slots: list[Sequence[Slot]] = []
+        self._makers: dict[Value, Op] = {}
+        self._read = 0  # number of ops whose results are among the makers
         numbers: dict[Any, int] = {}
         self.keys: list[int] = []
         for node in self.nodes:
@@ -96,7 +98,7 @@ class PassNodes:
         return node.plan, tuple(kinds), tuple(outputs), node.input_meta, settings
 
     def _tree_key(self, tree: Any, slots: list[Slot], index: bool = False) -> Any:
-        kind = tree.__class__
+        kind = type(tree)  # `__class__` of symbols is a property
         if kind is int and index:
             slots.append(tree)
             return int, tree < 0
@@ -114,6 +116,16 @@ class PassNodes:
         if kind is slice or isinstance(tree, np.dtype):
             return constant_key(tree)
         raise UnlikeError
+
+    def makers(self, ops: list[Op]) -> dict[Value, Op]:
+        """Return the ops by their results."""
+        new, self._read = ops[self._read :], len(ops)
+        self._makers.update({out: op for op in new for out in op.outs})
+        return self._makers
+
+    def forget_makers(self, begin: int) -> None:
+        """Have the ops from a number on read again, since others take their places."""
+        self._read = min(self._read, begin)
 
     def periods(self) -> list[Period]:
         """Return repetitions that don't overlap, in their order, the longest chosen first."""

@@ -141,6 +141,7 @@ class SymbolNamespace(NamespaceDefaults):
 
     known = False
     records = False
+    repeats = True
     rule_kernels: Any = None
     loops: Any = None  # the module that records loops and branches, set by `chainrule.compiler`
     linalg = _Submodule("np.linalg.")
@@ -159,12 +160,12 @@ class SymbolNamespace(NamespaceDefaults):
         return repeated_calls.run_forward(primitive, forward, arrays, settings)
 
     def plus(self, x: Any, y: Any) -> Any:
-        if y.__class__ is not Symbol:
+        if type(y) is not Symbol:
             return x + y
         return unreported(repeated_calls.run_single, elementwise.add, (x, y), None)[0]
 
     def number(self, x: Any, like: Any) -> Any:
-        return repeated_calls.number(x) if like.__class__ is Symbol else x
+        return repeated_calls.number(x) if type(like) is Symbol else x
 
     def run_vjp(self, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
         return unreported(repeated_calls.run_vjp, self, plan, g, saved, settings)

@@ -138,7 +138,7 @@ def _node_of_view(tensor: Tensor) -> Edge:
     """Return `current_node` of a view; itself if the base is of the trace and hasn't changed."""
     view: Any = _read_view(tensor)
     base = view.base
-    if base is None or _read_array(base).__class__ is not Symbol or _read_view(base) is not None:
+    if base is None or type(_read_array(base)) is not Symbol or _read_view(base) is not None:
         return current_node(tensor)
     node: Edge = _read_node(tensor)
     return node if _read_node(base) is view.base_node else current_node(tensor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -107,13 +107,59 @@ class _SymbolTemplate:
         return found
 
 
-class RecordedCall(NamedTuple):
+class RecordedCall:
     """What a function recorded when it ran, and what it returned."""
 
-    numbers: dict[Value, int]  # of the values of the inputs, then of the results of the ops
-    templates: list[_OpTemplate]
-    results: list[_SymbolTemplate | None]
-    nodes: dict[Any, Any]  # what the recorder knows of the nodes of such calls
+    __slots__ = ("nodes", "numbers", "results", "single", "templates")
+
+    def __init__(
+        self,
+        numbers: dict[Value, int],
+        templates: list[_OpTemplate],
+        results: list[_SymbolTemplate | None],
+        inputs: int,
+    ) -> None:
+        self.numbers = numbers  # of the values of the inputs, then of the results of the ops
+        self.templates, self.results = templates, results
+        self.nodes: dict[Any, Any] = {}  # what the recorder knows of the nodes of such calls
+        self.single = _single_op(templates, results, inputs)
+
+
+_Single = Callable[[Trace, list[Value]], Symbol]
+
+
+def _single_op(
+    templates: list[_OpTemplate], results: list[_SymbolTemplate | None], inputs: int
+) -> _Single | None:
+    """Return what records a call of one op and returns its result; None for another call."""
+    if len(templates) != 1 or len(results) != 1 or results[0] is None:
+        return None
+    template, like = templates[0], results[0]
+    if template.operands is None or len(template.types) != 1:
+        return None
+    if like.number != inputs or like.base is not None or like.input is not None:
+        return None
+    function, kwargs, structure = template.function, template.kwargs, template.structure
+    operands, kind, finish = template.operands, like.kind, like.finish
+    ((shape, dtype),) = template.types
+    layout, is_scalar, maybe_view, read_only = like.flags
+
+    def again(trace: Trace, values: list[Value]) -> Symbol:
+        out: Value = _new(Value)
+        out.shape, out.dtype, out.hint = shape, dtype, ""
+        op: Op = _new(Op)
+        op.function, op.kwargs, op.outs = function, kwargs, (out,)
+        op.regions, op.structure = (), structure
+        op.args = op.operands = operands(values)
+        trace.append([op])
+        found: Symbol = _new(Symbol)
+        found._value, found.dtype, found.kind = out, dtype, kind
+        found._origin, found._base, found.writes = trace.origin, None, 0
+        found.layout, found.is_scalar = layout, is_scalar
+        found.maybe_view, found.read_only, found.finish = maybe_view, read_only, finish
+        return found
+
+    return again
 
 
 class _UnlikeError(Exception):
@@ -123,7 +169,7 @@ class _UnlikeError(Exception):
 def run_vjp(xp: Any, plan: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:
     """Return the cotangents of the inputs as symbols, by the rules of a plan of `primitives`."""
     trace = active_trace()
-    saved = tuple([x if x.__class__ is Symbol else _as_symbol(trace, x) for x in saved])
+    saved = tuple([x if type(x) is Symbol else _as_symbol(trace, x) for x in saved])
     inputs: list[Symbol] = []
     key: list[Any] = [plan]
     try:
@@ -164,12 +210,30 @@ def run_single(
     if primitive.view and primitive.part == "read":  # at another place each time: see there
         assert settings is not None
         return Symbol.namespace.get_item(arrays[0], settings["key"]), None
-    trace, inputs = active_trace(), list[Symbol]()
-    key = _forward_key(trace, primitive, arrays, settings, inputs)
+    trace = TRACING.get() or active_trace()
+    key: list[Any] = [primitive]
+    values: list[Value] = []
+    inputs: Any = arrays
+    if settings:
+        inputs = list[Symbol]()
+        key = _forward_key(trace, primitive, arrays, settings, inputs)
+        if key:
+            values = _with_values(key, inputs)
+    else:  # the same, in fewer calls
+        for x in arrays:
+            if x.dtype.kind == "b":
+                key.clear()
+                break
+            key.append(x.kind or kind_of(trace, x))
+            values.append(x._value if x._base is None else x.value)
+        else:
+            _note_same(key, values)
     if key:
-        values = _with_values(key, inputs)
         known: RecordedCall | None = trace.calls.get(tuple(key))
         if known is not None:
+            single = known.single
+            if single is not None:
+                return single(trace, values), known
             return _repeat(trace, known, inputs, values)[0], known
     if forward is None:
         forward = forward_of(primitive, Symbol.namespace)
@@ -233,19 +297,25 @@ def _run(
     values = _with_values(key, inputs)
     known = trace.calls.get(tuple(key))
     if known is not None:
-        return _repeat(trace, known, inputs, values)
+        single = known.single
+        return _repeat(trace, known, inputs, values) if single is None else (single(trace, values),)
     return _record(trace, key, inputs, values, function)
 
 
 def _with_values(key: list[Any], inputs: list[Symbol]) -> list[Value]:
     """Return the values of symbols, and add to the key which of these are the same."""
     values = [x._value if x._base is None else x.value for x in inputs]
+    _note_same(key, values)
+    return values
+
+
+def _note_same(key: list[Any], values: list[Value]) -> None:
+    """Add to a key which values are the same."""
     count = len(values)
     if count == 2:
         key.append(values[0] is values[1])  # x * x differs from x * y
     elif count > 2:
         key += map(values.index, values)
-    return values
 
 
 def _record(
@@ -261,20 +331,20 @@ def _record(
     results = (function(),) if one else tuple(function())
     ops = trace.ops[begin:]
     if all(map(_is_repeatable, ops)) and all(
-        result is None or (result.__class__ is Symbol and not result.writes) for result in results
+        result is None or (type(result) is Symbol and not result.writes) for result in results
     ):
         numbers: dict[Value, int] = {}
         for number, value in enumerate([*values, *(out for op in ops for out in op.outs)]):
             numbers.setdefault(value, number)
         templates = [_OpTemplate(op, numbers) for op in ops]
         made = [None if x is None else _SymbolTemplate(trace, x, inputs, numbers) for x in results]
-        trace.calls[tuple(key)] = RecordedCall(numbers, templates, made, {})
+        trace.calls[tuple(key)] = RecordedCall(numbers, templates, made, len(values))
     return results
 
 
 def _as_symbol(trace: Trace, x: Any) -> Any:
     """Return a saved number as a symbol, which another number can replace."""
-    if x.__class__ is ndarray and not x.ndim and id(storage_of(x)) not in trace.external:
+    if type(x) is ndarray and not x.ndim and id(storage_of(x)) not in trace.external:
         return trace.symbol_of(x)
     return x
 
@@ -306,7 +376,7 @@ def _key(trace: Trace, tree: Any, inputs: list[Symbol], elements: bool = False) 
 
     Of masks among the settings, which are indices, it sees the elements as well.
     """
-    kind = tree.__class__
+    kind = type(tree)  # `__class__` of symbols is a property
     if kind is Symbol and not (elements and tree.dtype.kind == "b"):
         inputs.append(tree)
         return tree.kind or kind_of(trace, tree)
@@ -325,11 +395,11 @@ def _repeat(
     trace: Trace, call: RecordedCall, inputs: list[Symbol], values: list[Value]
 ) -> tuple[Any, ...]:
     """Record the ops of a call for other inputs, and return its results for these."""
-    numbers, templates, results, _ = call
-    if templates:
-        trace.append([template.again(numbers, values) for template in templates])
+    numbers = call.numbers
+    if call.templates:
+        trace.append([template.again(numbers, values) for template in call.templates])
     origin = trace.origin
-    return tuple([None if x is None else x.symbol(inputs, values, origin) for x in results])
+    return tuple([None if x is None else x.symbol(inputs, values, origin) for x in call.results])
 
 
 def _nested(op: Op, numbers: dict[Value, int], values: list[Value]) -> tuple[Any, Any]:

@@ -48,7 +48,7 @@ def prepare(trace: Trace, run: BackwardPass) -> None:
     """Have a pass that is about to begin stop between steps that repeat, to leave some out."""
     if run.xp is not None or READS.get() is not None or len(trace.ops) < MIN_NODES:
         return
-    if sum([len(g) if g.__class__ is dict else 1 for g in run.pending.values()]) > 1:
+    if sum([len(g) if type(g) is dict else 1 for g in run.pending.values()]) > 1:
         return  # cotangents that a later pass may lack: see `backward.partial_pass`
     nodes = reachable(run.pending) if run.receiving is None else run.receiving
     if len(nodes) < MIN_NODES:
@@ -149,7 +149,7 @@ class _RolledSteps:
                 number = self.found.index.get(node)
                 if number is None:
                     raise UnlikeError
-                if g.__class__ is dict:
+                if type(g) is dict:  # `__class__` of symbols is a property
                     for output, part in g.items():
                         state[number, output] = self._cotangent(part, (node, output))
                 else:
@@ -186,7 +186,7 @@ class _RolledLoop:
         self.left = self._carried()
         self.passed = {g.value for g in self.left.values() if g.value not in self.made}
         self.count, self.next = self._count()
-        self.tables = StepTables(self.trace.constants, {v: op for op in ops for v in op.outs})
+        self.tables = StepTables(self.trace.constants, self.found.makers(ops))
         self.tables.begin_loop()
         self.carries: dict[tuple[Value, Value], Value] = {}  # by what the last step made, and first
         self.results: dict[Value, Value] = {}  # by what the last step made
@@ -306,6 +306,7 @@ class _RolledLoop:
         settings = {"length": self.count + REPLACED, "reverse": False}
         begin = self.all.marks[-1 - REPLACED]
         del self.trace.ops[begin:]
+        self.found.forget_makers(begin)
         self.trace.elements.read_from(begin)
         if begins:
             args = tuple(begins), tuple(slices.values())

@@ -403,9 +403,10 @@ class Trace(Interceptor):
         kind = type(tree)
         if kind in ATOMS or kind is Value:
             return tree
-        if isinstance(tree, Tensor):
+        if kind is not Symbol and isinstance(tree, Tensor):
             tree = tree._array
-        if isinstance(tree, Symbol):
+            kind = type(tree)
+        if kind is Symbol or isinstance(tree, Symbol):
             if tree._origin is not self.origin and tree.outlived:
                 raise outlived_error()
             return tree._value if tree._base is None else tree.value

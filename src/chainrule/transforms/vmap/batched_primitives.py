@@ -17,7 +17,7 @@ from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import as_carried, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node, view_of
-from chainrule.backend import ndarray, numpy_xp
+from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.primitives.primitive import Plan, Primitive, forward_of
 from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.namespace import BATCHED_XP, pad_rank
@@ -45,12 +45,16 @@ def apply_batched(
     modes = _mode()
     if primitive.multiple or (modes is not None and modes.special):
         return NotImplemented
+    outer = interceptor.outer
+    if outer is not None and (unwatched := outer.own.namespace.unwatched) is not None:
+        return unwatched(apply_batched, interceptor, primitive, operands, settings)
     level = interceptor.level
     arrays: list[Any] = []
     edges: list[Any] = []
     carried: Any = None  # the class of the result, if it is not `Tensor`
     like: Any = None  # the data of the first array
     uniform = True  # whether the others have its shape and dtype
+    xp: Any = numpy_xp
     for t in operands:
         kind = type(t)
         if kind is not Tensor and issubclass(kind, Tensor) and kind.is_carried:
@@ -62,14 +66,16 @@ def apply_batched(
             edges.append(None)
             continue
         array = _read_array(t)
-        if array.__class__ is not BatchedArray or array.level is not level:
+        if type(array) is not BatchedArray or array.level is not level:
             t = interceptor.proxy(t)
             array = _read_array(t)
             if array.level is not level:
                 return NotImplemented
         data = array.data
-        if data.__class__ is not ndarray:
-            return NotImplemented
+        if type(data) is not ndarray:
+            xp = namespace(data)
+            if not (xp.repeats and _is_pointwise(primitive, settings)):
+                return NotImplemented
         if like is None:
             like = data
         elif data.dtype is not like.dtype or data.shape[1:] != like.shape[1:]:
@@ -80,7 +86,7 @@ def apply_batched(
         edges.append(_read_node(t) if _read_view(t) is None else current_node(t))
     has_number = False
     for i, x in enumerate(arrays):
-        if x.__class__ is not BatchedArray:
+        if type(x) is not BatchedArray:
             if like is None or like.dtype.kind != "f":
                 return NotImplemented
             arrays[i] = numpy_xp.array(x, like.dtype)
@@ -90,14 +96,17 @@ def apply_batched(
             out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
         else:
             kernel = _kernel_of(primitive)
-            datas = [x.data if x.__class__ is BatchedArray else x for x in arrays]
+            datas = [x.data if type(x) is BatchedArray else x for x in arrays]
+            if xp is not numpy_xp:
+                kernel = functools.partial(xp.run_forward, primitive, forward_of(primitive, xp))
+                datas = [_for_namespace(xp, data, like) for data in datas]
             if not uniform:
                 rank = max([data.ndim for data in datas])
                 datas = [pad_rank(data, rank) if data.ndim else data for data in datas]
             out = BatchedArray(level, kernel(*datas, **settings) if settings else kernel(*datas))
     except Exception:
         return NotImplemented  # the general recorder raises it, with the shapes of one example
-    if out.__class__ is not BatchedArray or out.level is not level:
+    if type(out) is not BatchedArray or out.level is not level:
         return NotImplemented
     result = _new(Tensor)
     _set_array(result, out)
@@ -125,6 +134,13 @@ def apply_batched(
     return result if carried is None else as_carried(result, carried)
 
 
+def _for_namespace(xp: Any, data: Array, like: Array) -> Array:
+    """Return the data of an operand as an array of a namespace; numbers have no dimensions."""
+    if type(data) is not ndarray:
+        return data
+    return xp.asarray(data) if data.ndim else xp.number(data, like)
+
+
 def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
     """Return whether NumPy's function of the data of batched arrays does what is wanted."""
     if not primitive.scales and not (primitive.form == "binary" and primitive.broadcasts):
@@ -144,33 +160,37 @@ def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -
     for an input that all examples share: so the shapes must be equal, except for partials.
     """
     primitive = plan.primitive
-    if g.__class__ is BatchedArray and _is_pointwise(primitive, settings):
+    if type(g) is BatchedArray and _is_pointwise(primitive, settings):
         level, data = g.level, g.data
-        rank, datas = data.ndim, []
+        kind, rank, datas = type(data), data.ndim, []
+        xp = numpy_xp if kind is ndarray else namespace(data)
         partials = primitive.scales and primitive.substitute is None  # each a product with g
         for value, origin in zip(saved, plan.origins, strict=True):
-            if value.__class__ is BatchedArray and value.level is level:
+            if type(value) is BatchedArray and value.level is level:
                 value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
-            elif value.__class__ is ndarray and value.ndim:
-                break
+                fits = type(value) is kind
+            else:
+                fits = type(value) is ndarray and not value.ndim
             is_needed = origin is None or origin < 0 or plan.needs[origin]
-            fits = partials or not is_needed or value.shape == data.shape
-            if value.__class__ is not ndarray or not fits:
+            if not fits or not (partials or not is_needed or value.shape == data.shape):
                 break
             datas.append(value)
         else:
-            if data.__class__ is ndarray:
-                grads = plan.vjp(numpy_xp, data, datas, settings)
+            if xp is numpy_xp:
+                grads = plan.vjp(xp, data, datas, settings)
+                return [None if x is None else BatchedArray(level, x) for x in grads]
+            if xp.repeats:
+                grads = xp.run_vjp(plan, data, tuple(datas), settings)
                 return [None if x is None else BatchedArray(level, x) for x in grads]
     return plan.vjp(BATCHED_XP, g, saved, settings)
 
 
 def _sum_of_batched(x: Array, y: Array) -> Array:
     """Return the sum of two cotangents."""
-    if x.__class__ is BatchedArray is y.__class__ and x.level is y.level:
+    if type(x) is BatchedArray is type(y) and x.level is y.level:
         a, b = x.data, y.data
-        if a.__class__ is ndarray is b.__class__ and a.ndim == b.ndim:
-            return BatchedArray(x.level, a + b)
+        if type(a) is type(b) and a.ndim == b.ndim:
+            return BatchedArray(x.level, a + b if type(a) is ndarray else namespace(a).plus(a, b))
     return x + y
 
 
