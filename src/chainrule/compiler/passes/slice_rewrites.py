@@ -33,8 +33,11 @@ def getitem(op: Op, context: Context) -> Any:
 
 
 def assign_at(op: Op, context: Context) -> Any:
-    """What was written to the same region before does not matter."""
+    """What was written to the same region before does not matter; what fills all is the array."""
     x, value, key = op.args
+    if isinstance(value, Value) and value.size == x.size and value.dtype == x.dtype:
+        if _is_basic(key) and _keeps_order(key):
+            return value if value.shape == x.shape else ("np.reshape", (value, x.shape), {})
     written = _write_before(x, key, context)
     if written is None:
         return None
@@ -67,12 +70,38 @@ def index_add(op: Op, context: Context) -> Any:
 
 
 def add_to_slice(op: Op, context: Context) -> Any:
-    """x + (zeros with y in a slice) adds y to that slice of x."""
+    """x + (zeros with y in a slice, to slices of which others are added) adds these to x."""
     for position in (1, 0):
         found = _padded(op, position, context)
         if found is not None:
             return "plus_at", (_base(op.args[1 - position], context), *found), {}
+    for position in (1, 0):
+        added = _added_to_padded(op, position, context)
+        if added:
+            base = op.args[1 - position]
+            for part in added[:-1]:
+                base = context.add("plus_at", base, *part)
+            return "plus_at", (base, *added[-1]), {}
     return None
+
+
+def _added_to_padded(op: Op, position: int, context: Context) -> list[tuple[Any, Any]]:
+    """Return values and keys, in their order, if an operand is the sum of zeros with them there."""
+    value, other, found = op.args[position], op.args[1 - position], list[tuple[Any, Any]]()
+    if not (isinstance(other, Value) and same_type(other, op.out)):
+        return []
+    while (written := context.definition(value, "plus_at")) is not None:
+        value, part, key = written.args
+        if context.uses[written.out] != 1 or not (same_type(value, other) and _is_basic(key)):
+            return []
+        found.append((part, key))
+    padded = context.definition(value, "index_add")
+    if not found or padded is None or context.uses[value] != 1:
+        return []
+    key = padded.kwargs["key"]
+    if not (same_type(value, other) and _is_basic(key)):
+        return []
+    return [(padded.args[0], key), *reversed(found)]
 
 
 def subtract_from_slice(op: Op, context: Context) -> Any:
