@@ -88,3 +88,71 @@ def test_random_reads_and_writes(seed: int) -> None:
                 np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
         for point, b in zip(points, before, strict=True):
             assert point.detach().numpy().tobytes() == b.tobytes()
+
+
+# --- whole arrays are not copied in steps that write to parts of them -----------------------------
+
+
+def recursive_filter(x: Any) -> Any:
+    y = cr.empty_like(x)
+    y[0] = 0.3 * x[0]
+    y[1] = 0.3 * x[1] + 0.2 * x[0] + 0.5 * y[0].clone()
+    for i in range(2, len(x)):
+        y[i] = 0.3 * x[i] + 0.2 * x[i - 1] + 0.5 * y[i - 1].clone() - 0.1 * y[i - 2].clone()
+    return y
+
+
+def recursive_filter_of_columns(x: Any) -> Any:
+    return recursive_filter(x.reshape(9, 40).T).T
+
+
+def staggered_waves(x: Any) -> Any:
+    e, h = x.clone(), x * 0.5
+    for step in range(12):
+        e[0] = 0.1 * step
+        e[1:] -= 0.5 * (h[1:] - h[:-1])
+        h[:-1] -= 0.7 * (e[1:] - e[:-1])
+    return e * h
+
+
+def written_whole(x: Any) -> Any:
+    u = cr.zeros_like(x)
+    for _ in range(12):
+        new = cr.sin(u.clone()) + x
+        u[:] = new
+        u[...] += 1.0
+    return u
+
+
+@pytest.mark.parametrize(
+    "function",
+    [recursive_filter, recursive_filter_of_columns, staggered_waves, written_whole],
+)
+def test_steps_that_write_to_parts_copy_no_whole_array(function: Callable[[Any], Any]) -> None:
+    def value_and_gradient(x: Any) -> Any:
+        return cr.value_and_grad(lambda x: (function(x) ** 2).sum())(x)
+
+    x = cr.tensor(RNG.standard_normal((40, 9)))
+    expected = value_and_gradient(x)
+    compiled = cr.compile(value_and_gradient, backend="numpy", verify=False)
+    for got, wanted in zip(compiled(x), expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-12, atol=1e-12)
+    steps = [line for line in compiled.source.splitlines() if line.startswith("        ")]
+    assert steps
+    for line in steps:
+        assert not any(f" {copy}(" in line for copy in ("assign_at", "plus_at", "index_add")), line
+
+
+def test_a_large_part_that_is_read_after_a_write_is_not_copied_as_well() -> None:
+    def f(x: Any, y: Any) -> Any:
+        for _ in range(10):
+            half = x[:5]
+            x = x.clone()
+            x[7] = y * 2.0
+            x = x + half.sum() * 0.1
+        return x
+
+    x, y = cr.tensor(RNG.standard_normal((10, 8))), cr.tensor(RNG.standard_normal(8))
+    compiled = cr.compile(f, backend="numpy", verify=False)
+    np.testing.assert_allclose(compiled(x, y).numpy(), f(x, y).numpy(), rtol=1e-12)
+    assert "np.positive" not in compiled.source

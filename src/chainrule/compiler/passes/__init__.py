@@ -16,7 +16,7 @@ from chainrule.compiler.passes.products_after_loops import multiply_after_loops
 from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
 from chainrule.compiler.passes.reroll import reroll_loops
 from chainrule.compiler.passes.rewrites import rewrite_op
-from chainrule.compiler.passes.slice_rewrites import delay_writes
+from chainrule.compiler.passes.slice_rewrites import copy_small_reads, delay_writes
 from chainrule.compiler.passes.stacked_slices import share_tables
 from chainrule.compiler.passes.vectorize_loops import vectorize_independent_loops
 from chainrule.interrupts import errstate
@@ -300,6 +300,7 @@ PASSES: tuple[Pass, ...] = (
     in_regions(multiply_after_loops),
     eliminate_dead_code,
     in_regions(delay_writes),
+    in_regions(copy_small_reads),
 )
 
 

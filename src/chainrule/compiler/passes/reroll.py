@@ -78,6 +78,9 @@ class _LoopFinder:
     def run(self) -> list[Op]:
         begin = 0
         for loop in self._loops():
+            if self.builder.first_step_needs_copies(*loop):
+                rest = Loop(loop.begin + loop.period, loop.period, loop.steps - 1)
+                loop = rest if is_profitable(rest.period, rest.steps) else loop
             for op in self.ops[begin : loop.begin]:
                 self.builder.copy(op)
             self.builder.roll(*loop)

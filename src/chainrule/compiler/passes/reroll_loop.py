@@ -21,6 +21,10 @@ from chainrule.compiler.passes.structural_keys import (
 T = TypeVar("T")
 Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
 
+_NOWHERE = (-1, 0)
+_MIN_COPIED = 1 << 8
+"""Number of elements from which copying them at each step costs more than a step before the loop."""
+
 
 class LoopBuilder(StackedSlices):
     """Build the rerolled program: copy ops, and add loops in place of repeated ones."""
@@ -54,6 +58,21 @@ class LoopBuilder(StackedSlices):
             for a, b in zip(leaves, others, strict=True)
         )
 
+    def first_step_needs_copies(self, begin: int, period: int, steps: int) -> bool:
+        """Whether only the first step tells large arrays apart that are one carry for the others.
+
+        A loop that begins with it would carry each of them, and copy it at every step.
+        """
+        first: dict[tuple[int, int], Leaf] = {}
+        size = 0
+        for offset in range(period):
+            at = begin + offset
+            for one, other in zip(self.leaves[at], self.leaves[at + period], strict=True):
+                made = self.definitions.get(other, _NOWHERE)
+                if begin <= made[0] < begin + period and isinstance(one, Value):
+                    size += 0 if first.setdefault(made, one) is one else one.size
+        return size >= _MIN_COPIED
+
     def roll(self, begin: int, period: int, steps: int) -> None:
         """Append a loop in place of `steps` times `period` ops."""
         self.begin, self.period, self.steps = begin, period, steps
@@ -78,7 +97,7 @@ class LoopBuilder(StackedSlices):
 
     def _leaf(self, column: Sequence[Leaf]) -> Leaf:
         """Return the leaf of the body for a column of leaves, one of each step."""
-        index, position = self.definitions.get(column[1], (-1, 0))
+        index, position = self.definitions.get(column[1], _NOWHERE)
         if index >= self.begin + self.period:
             return self.results[index - self.begin - self.period, position]
         if index < self.begin:

@@ -38,12 +38,18 @@ def assign_at(op: Op, context: Context) -> Any:
     if isinstance(value, Value) and value.size == x.size and value.dtype == x.dtype:
         if _is_basic(key) and _keeps_order(key):
             return value if value.shape == x.shape else ("np.reshape", (value, x.shape), {})
+    if _is_zero(context.number(value)) and _window(key, x.shape) == [*map(range, x.shape)]:
+        return "np.zeros", (x.shape, x.dtype), {}
     written = _write_before(x, key, context)
     if written is None:
         return None
     context.uses[x] -= 1
     context.uses[written.args[0]] += 1
     return "assign_at", (written.args[0], value, key), {}
+
+
+def _is_zero(number: Any) -> bool:
+    return number is not None and repr(complex(number)) == "0j"  # not -0.0
 
 
 def plus_at(op: Op, context: Context) -> Any:
@@ -251,6 +257,75 @@ def _keeps_order(key: Any) -> bool:
 
 def _is_forward(part: Any) -> bool:
     return isinstance(part, slice) and part.step in (None, 1)
+
+
+def copy_small_reads(program: Program) -> Program:
+    """Return the program with small parts of an array copied before it is written to.
+
+    If nothing else of it is used afterwards, the write can be in place: else it copies the array.
+    """
+    roots, firsts, readers = _views_and_readers(program)
+    made = {value: number for number, op in enumerate(program.ops) for value in op.outs}
+    moved: dict[int, list[int]] = {}  # numbers of the reads to copy, by where they run
+    taken: set[int] = set()
+    for number, op in enumerate(program.ops):
+        x = op.args[0] if op.function in _WRITES else None
+        if x is None or roots.get(x, x) is not x or x in program.constants or x.dtype.kind == "b":
+            continue
+        later = [v for last, v in readers.get(x, ()) if last > number]
+        parts = {firsts.get(v) for v in later}
+        reads = [made[v] for v in parts if v is not None]
+        if not later or None in parts or not taken.isdisjoint(reads):
+            continue
+        if 4 * sum(program.ops[read].out.size for read in reads) > x.size:
+            continue
+        if all(_is_movable(program.ops[read], x, number, made) for read in reads):
+            taken.update(reads)
+            for read in sorted(reads):
+                moved.setdefault(min(read, number), []).append(read)
+    if not moved:
+        return program
+    ops: list[Op] = []
+    for number, op in enumerate(program.ops):
+        for read in moved.get(number, ()):
+            part = program.ops[read]
+            view = Value(part.out.shape, part.out.dtype)
+            ops.append(Op(part.function, part.args, part.kwargs, (view,), part.location))
+            ops.append(Op("np.positive", (view,), {}, part.outs, part.location))
+        if number not in taken:
+            ops.append(op)
+    return program.with_ops(ops)
+
+
+def _is_movable(read: Op, x: Value, number: int, made: dict[Value, int]) -> bool:
+    """Whether an op reads a part of x, and may run before the op with a number."""
+    if read.function != "getitem" or read.args[0] is not x or not _is_basic(read.args[1]):
+        return False
+    return all(made.get(v, -1) < number for v in read.inputs)
+
+
+def _views_and_readers(
+    program: Program,
+) -> tuple[dict[Value, Value], dict[Value, Value], dict[Value, list[tuple[int, Value]]]]:
+    """Return the owner of the memory of each view, the view of it that leads there, and uses.
+
+    A use of the memory of a value is the number of an op, or of the end, and the operand.
+    """
+    roots: dict[Value, Value] = {}
+    firsts: dict[Value, Value] = {}
+    readers: dict[Value, list[tuple[int, Value]]] = {}
+    for number, op in enumerate(program.ops):
+        is_view = not returns_new_memory(op.function) and bool(op.inputs)
+        for value in op.inputs:
+            if op.function != "getitem" or value in roots:  # a view reads nothing
+                readers.setdefault(roots.get(value, value), []).append((number, value))
+        if is_view:
+            first = op.inputs[0]
+            roots.update(dict.fromkeys(op.outs, roots.get(first, first)))
+            firsts.update({out: firsts.get(first, out) for out in op.outs})
+    for value in program.results():
+        readers.setdefault(roots.get(value, value), []).append((len(program.ops), value))
+    return roots, firsts, readers
 
 
 def delay_writes(program: Program) -> Program:

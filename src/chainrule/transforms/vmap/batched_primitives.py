@@ -46,8 +46,10 @@ def apply_batched(
     if primitive.multiple or (modes is not None and modes.special):
         return NotImplemented
     outer = interceptor.outer
-    if outer is not None and (unwatched := outer.own.namespace.unwatched) is not None:
-        return unwatched(apply_batched, interceptor, primitive, operands, settings)
+    if outer is not None and outer.records:
+        unwatched = outer.own.namespace.unwatched
+        if unwatched is not None:
+            return unwatched(apply_batched, interceptor, primitive, operands, settings)
     level = interceptor.level
     arrays: list[Any] = []
     edges: list[Any] = []
