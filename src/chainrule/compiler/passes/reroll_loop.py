@@ -23,7 +23,7 @@ Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
 
 _NOWHERE = (-1, 0)
 _MIN_COPIED = 1 << 8
-"""Number of elements from which copying them at each step costs more than a step before the loop."""
+"""Number of elements from which copies at each step cost more than a step before the loop."""
 
 
 class LoopBuilder(StackedSlices):

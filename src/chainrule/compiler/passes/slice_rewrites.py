@@ -35,9 +35,9 @@ def getitem(op: Op, context: Context) -> Any:
 def assign_at(op: Op, context: Context) -> Any:
     """What was written to the same region before does not matter; what fills all is the array."""
     x, value, key = op.args
-    if isinstance(value, Value) and value.size == x.size and value.dtype == x.dtype:
-        if _is_basic(key) and _keeps_order(key):
-            return value if value.shape == x.shape else ("np.reshape", (value, x.shape), {})
+    fits = isinstance(value, Value) and value.size == x.size and value.dtype == x.dtype
+    if fits and _is_basic(key) and _keeps_order(key):
+        return value if value.shape == x.shape else ("np.reshape", (value, x.shape), {})
     if _is_zero(context.number(value)) and _window(key, x.shape) == [*map(range, x.shape)]:
         return "np.zeros", (x.shape, x.dtype), {}
     written = _write_before(x, key, context)
