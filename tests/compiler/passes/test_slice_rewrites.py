@@ -28,6 +28,7 @@ KEYS = [  # each row has keys that select as many elements
     [slice(1, -1), slice(0, 5), slice(2, None), slice(-6, -1)],
     [0, -1, 3, (2, ...)],
     [slice(1, None, 2), slice(1, 4), slice(-1, 0, -2), [0, 2, 5]],
+    [slice(3, 3), slice(0), slice(5, 2), slice(2, 4, -1)],
 ]
 
 
@@ -156,3 +157,21 @@ def test_a_large_part_that_is_read_after_a_write_is_not_copied_as_well() -> None
     compiled = cr.compile(f, backend="numpy", verify=False)
     np.testing.assert_allclose(compiled(x, y).numpy(), f(x, y).numpy(), rtol=1e-12)
     assert "np.positive" not in compiled.source
+
+
+def test_nothing_is_left_of_steps_without_elements() -> None:
+    def cholesky(a: Any) -> Any:
+        a = a * 1.0
+        for i in range(len(a)):
+            for j in range(i):
+                a[i, j] = (a[i, j] - a[i, :j] @ a[j, :j]) / a[j, j]
+                a[i, i + 1 :] = 0.0
+            a[i, i] = np.sqrt(a[i, i] - (a[i, :i] ** 2).sum())
+        return np.tril(a)
+
+    x = RNG.normal(size=(4, 4))
+    x = x @ x.T + 4 * np.eye(4)
+    compiled = cr.compile(cr.jacobian(cholesky), backend="numpy")
+    np.testing.assert_allclose(compiled(x), cr.jacobian(cholesky)(x), atol=1e-12)
+    np.testing.assert_allclose(cr.compile(cholesky)(x), np.linalg.cholesky(x))
+    assert "f8[0]" not in compiled.source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -191,13 +192,15 @@ class _Lowering:
 
     def _is_nearly_whole(self, run: list[FusionGroup]) -> bool:
         """Return whether a run has nearly all operations of the program."""
-        if self.is_region:
-            return False
-        count, part = [
-            sum(not self.accesses.is_view(op) for group in groups for _, op in group.ops)
-            for groups in (self.groups, run)
-        ]
-        return part >= _NEARLY_WHOLE * count
+        return not self.is_region and self._computed(run) >= _NEARLY_WHOLE * self._computed_in_all
+
+    @cached_property
+    def _computed_in_all(self) -> int:
+        return self._computed(self.groups)
+
+    def _computed(self, groups: list[FusionGroup]) -> int:
+        """Return the number of operations of groups that aren't views."""
+        return sum(not self.accesses.is_view(op) for group in groups for _, op in group.ops)
 
     def _small_function(
         self, run: list[FusionGroup], readers: Readers, kernels: Kernels | None = None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.op_traits import is_elementwise, returns_new_memory
 from chainrule.compiler.ir.program import Op, Program, Shape, Value, same_type
@@ -66,9 +68,19 @@ def plus_at(op: Op, context: Context) -> Any:
     return "assign_at", (base, context.add("np.add", first, value), key), {}
 
 
+def write_nothing(op: Op, context: Context) -> Any:
+    """A write to a region without elements changes nothing."""
+    x, value, key = op.args
+    if not (same_type(x, op.out) and is_basic_index(key)) or np.size(value) > 1:
+        return None
+    return None if np.broadcast_to(0, x.shape)[key].size else x
+
+
 def index_add(op: Op, context: Context) -> Any:
-    """Zeros with all of their elements written are a reshape."""
+    """Zeros with no elements written are zeros; with all of them written, they are a reshape."""
     (value,) = op.args
+    if not np.size(value):
+        return "np.zeros", (op.out.shape, op.out.dtype), {}
     complete = isinstance(value, Value) and value.size == op.out.size
     if not complete or not _keeps_order(op.kwargs["key"]):
         return None
