@@ -17,8 +17,13 @@ from chainrule.compiler.passes import buffer_planning, tiling
 _ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
-def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = True) -> None:
-    """Compare the eager call on fresh copies of the arguments with two compiled calls."""
+def agree(
+    function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = True, kept: bool = True
+) -> None:
+    """Compare the eager call on fresh copies of the arguments with two compiled calls.
+
+    Unless not `kept`, the second call runs the program of the first.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for grads in (True, False) if tracked else (False,):
@@ -29,6 +34,8 @@ def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = 
             for compiled in (cr.compile(function), _Inside(function)):
                 for _ in range(2):
                     _assert_same(run_once(compiled, args, kwargs, grads), wanted)
+                outer = compiled.run if isinstance(compiled, _Inside) else compiled
+                assert not kept or len(outer.signatures) == 1, "the second call was traced, too"
             return
 
 

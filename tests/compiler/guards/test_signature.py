@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import linecache
 import math
@@ -52,6 +53,36 @@ def _doubled(x: Any) -> Any:
 )
 def test_arguments(first: Any, second: Any, again: bool) -> None:
     assert traces(_doubled, (first,), (second,)) == [1, 1 + again]
+
+
+class _Weighted:
+    scale = 2.0
+
+    def total(self, x: Any, w: Any) -> Any:
+        return (self.scale * np.sin(x) * w).sum()
+
+    __call__ = total
+
+
+def _total(x: Any, w: Any = 1.0) -> Any:
+    return (np.sin(x) * w).sum()
+
+
+@functools.wraps(_total)
+def _doubled_total(*args: Any, **kwargs: Any) -> Any:
+    return 2 * _total(*args, **kwargs)
+
+
+@pytest.mark.parametrize("transform", [cr.grad, cr.value_and_grad, cr.jacobian, cr.hessian])
+@pytest.mark.parametrize("argnums", ["w", ("w", "x"), (0, 1), -1])
+def test_transforms_with_chosen_arguments_are_traced_once(transform: Any, argnums: Any) -> None:
+    x, model = np.array([0.5, 2.0]), _Weighted()
+    functions = [_total, model.total, model, _doubled_total, functools.partial(_total, x)]
+    for function in functions:
+        args = (x,) if isinstance(function, functools.partial) else (x, x + 1)
+        if len(args) == 1 and not isinstance(argnums, int | str):
+            continue
+        assert traces(transform(function, argnums), *[args] * 3) == [1, 1, 1]
 
 
 def test_it_names_each_tensor_once() -> None:

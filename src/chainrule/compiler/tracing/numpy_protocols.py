@@ -25,7 +25,10 @@ from chainrule.ops.sparse_products import LISTED, is_sparse_matrix, sparse_produ
 from chainrule.ops.ufuncs import find_scipy
 
 _STATIC = frozenset(
-    ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
+    [
+        *("shape", "ndim", "size"),
+        *("result_type", "common_type", "can_cast", "iscomplexobj", "isrealobj"),
+    ]
 )
 """Functions that read only shapes and dtypes: their results are known while tracing."""
 

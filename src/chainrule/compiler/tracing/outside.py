@@ -52,6 +52,9 @@ _RETURNED_BY = frozenset(
 )
 """Modules of the standard library that return such results; others write them to logs."""
 
+_OF_LIMITS = frozenset(["getrecursionlimit"])
+"""What the standard library reads only to stop in time, as `inspect.signature` does."""
+
 
 def outside_function(code: types.CodeType, used: CodeNames, space: dict[str, Any]) -> str | None:
     """Return the name of a function of the outside that code names, or None."""
@@ -63,10 +66,11 @@ def outside_function(code: types.CodeType, used: CodeNames, space: dict[str, Any
             return f"{package}.{code.co_name}"
     values: list[Any] = [space.get(name, vars(builtins).get(name)) for name in used.globals]
     values += [sys.modules.get(name) for name, _ in used.modules]
+    attributes = used.attributes - _OF_LIMITS if is_standard[code.co_filename] else used.attributes
     for value in values:
         parts: list[Any] = [value]
         if isinstance(value, types.ModuleType):
-            parts += [vars(value).get(name) for name in used.attributes]
+            parts += [vars(value).get(name) for name in attributes]
         for part in parts:
             if _is_outside(part):
                 return f"{part.__module__}.{part.__name__}".lstrip("_")
