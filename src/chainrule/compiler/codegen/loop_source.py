@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chainrule.compiler.codegen.expression import Expression, binary, literal
-from chainrule.compiler.ir.op_traits import TILED, returns_new_memory, takes_out
+from chainrule.compiler.ir.op_traits import TILED, WRITES, returns_new_memory, takes_out
 from chainrule.compiler.ir.program import Op, Program, Value, same_type
 from chainrule.compiler.passes.tiling import tiled_source
 
@@ -195,7 +195,8 @@ def _accumulators(body: Program, count: int) -> dict[int, list[Op]]:
 
 def _updates(op: Op, value: Value) -> bool:
     """Whether an op may write its result into the memory of a value."""
-    if op.function not in ("np.add", "plus_at", "assign_at") or op.kwargs or not value.shape:
+    is_sum = op.function == "np.add" and not op.kwargs
+    if not (is_sum or op.function in WRITES) or not value.shape:
         return False
     return op.args[0] is value and same_type(op.out, value) and op.inputs.count(value) == 1
 

@@ -209,6 +209,8 @@ class Source:
             return f"{memory}[{_index(op.args[2], self.show)}] += {shown[1]}"
         if op.function == "assign_at":
             return f"{memory}[{_index(op.args[2], self.show)}] = {shown[1]}"
+        if op.function == "add_at":
+            return f"np.add.at({memory}, {self.show(op.kwargs['key'])}, {shown[1]})"
         augmented = _AUGMENTED.get(op.function)
         if augmented and shown[0] == memory and shown[1] != memory:
             return f"{memory} {augmented} {shown[1]}"

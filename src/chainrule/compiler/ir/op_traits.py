@@ -103,6 +103,10 @@ _ALLOCATING = frozenset(
 )
 
 
+WRITES = ("assign_at", "plus_at", "add_at")
+"""Functions that return a copy with something written, for which the array itself may serve."""
+
+
 def returns_1_tuple(op: Op) -> bool:
     """Whether the function of an op returns its single result in a tuple or a list."""
     return (

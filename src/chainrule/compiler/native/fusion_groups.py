@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Set
 
 from chainrule.compiler.ir.abstract_eval import DRAW
+from chainrule.compiler.ir.op_traits import WRITES
 from chainrule.compiler.ir.program import Op, Program, Shape, Value, every_op
 from chainrule.compiler.native.complex_codegen import (
     PARTS,
@@ -47,6 +48,7 @@ class FusionGroup:
         self.shape = shape
         self.ops: list[tuple[int, Op]] = []
         self.bases: set[Value] = set()  # base values that its operations read
+        self.owners: set[Value] = set()  # those, and the stacks that they are entries of
         self.level = 0  # above the levels of all predecessors
         self.predecessors: set[FusionGroup] = set()
         self.successors: set[FusionGroup] = set()
@@ -130,6 +132,7 @@ class _Partition:
         self.producer: dict[Value, FusionGroup] = {}  # the group that computes a value
         self.elementwise_values: set[Value] = set()  # available in the loop that computes them
         self.open: dict[Shape, list[FusionGroup]] = defaultdict(list)
+        self.readers: defaultdict[Value, set[FusionGroup]] = defaultdict(set)  # of memory
         self.draw: FusionGroup | None = None
         self.count = 0
         for number, op in enumerate(program.ops):
@@ -161,6 +164,12 @@ class _Partition:
             if self.draw is not None:
                 chosen.run_after(self.draw)
             self.draw = chosen
+        if op.function in WRITES and isinstance(op.args[0], Value):
+            for reader in self.readers[op.args[0]] - {chosen}:  # so that no copy is written to
+                chosen.run_after(reader)
+        for owner in {owner for v in inputs for owner in self.accesses.owners(v)}:
+            self.readers[owner].add(chosen)
+            chosen.owners.add(owner)
         chosen.ops.append((number, op))
         chosen.bases |= bases
         for value in op.outs:
@@ -206,6 +215,10 @@ class _Partition:
         first.level = level
         first.ops = sorted([*first.ops, *second.ops], key=lambda item: item[0])
         first.bases |= second.bases
+        first.owners |= second.owners
+        for owner in second.owners:
+            self.readers[owner].add(first)
+            self.readers[owner].discard(second)
         for _, op in second.ops:
             for out in op.outs:
                 self.producer[out] = first

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from chainrule.compiler.ir.op_traits import (
+    WRITES,
     TILED,
     is_elementwise,
     is_padding,
@@ -104,7 +105,7 @@ class _Planner:
             if takes_out(op.function) or is_padding(op):
                 for out in op.outs:
                     self._assign(op, out, number, dying)
-            elif op.function in ("assign_at", "plus_at"):
+            elif op.function in WRITES:
                 self._write_in_place(op, dying)
             self.free += [
                 self.memory[v] for v in dying if v in self.memory and self.memory[v] in self.buffers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.ir.op_traits import is_elementwise, returns_new_memory
+from chainrule.compiler.ir.op_traits import WRITES, is_elementwise, returns_new_memory
 from chainrule.compiler.ir.program import Op, Program, Shape, Value, same_type
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def index_add(op: Op, context: Context) -> Any:
 
 
 def add_to_slice(op: Op, context: Context) -> Any:
-    """x + (zeros with y in a slice, to slices of which others are added) adds these to x."""
+    """x + (zeros with y at an index, to slices of which others are added) adds these to x."""
     for position in (1, 0):
         found = _padded(op, position, context)
         if found is not None:
-            return "plus_at", (_base(op.args[1 - position], context), *found), {}
+            return _added_at(_base(op.args[1 - position], context), *found)
     for position in (1, 0):
         added = _added_to_padded(op, position, context)
         if added:
@@ -123,13 +123,18 @@ def _added_to_padded(op: Op, position: int, context: Context) -> list[tuple[Any,
 
 
 def subtract_from_slice(op: Op, context: Context) -> Any:
-    """x - (zeros with y in a slice) adds -y to that slice of x."""
+    """x - (zeros with y at an index) adds -y to x there."""
     found = _padded(op, 1, context)
     if found is None:
         return None
-    value, key = found
-    base = _base(op.args[0], context)
-    return "plus_at", (base, context.add("np.negative", value), key), {}
+    base, (value, key) = _base(op.args[0], context), found
+    return _added_at(base, context.add("np.negative", value), key)
+
+
+def _added_at(base: Value, value: Any, key: Any) -> Any:
+    if _is_basic(key):
+        return "plus_at", (base, value, key), {}
+    return "add_at", (base, value), {"key": key}
 
 
 def _base(x: Value, context: Context) -> Value:
@@ -152,7 +157,7 @@ def _padded(op: Op, position: int, context: Context) -> tuple[Any, Any] | None:
     if padded is None or context.uses[padded.out] != 1 or not isinstance(other, Value):
         return None
     key = padded.kwargs["key"]
-    if not (same_type(other, op.out) and same_type(padded.out, op.out) and _is_basic(key)):
+    if not (same_type(other, op.out) and same_type(padded.out, op.out)):
         return None
     return padded.args[0], key
 
@@ -281,7 +286,7 @@ def copy_small_reads(program: Program) -> Program:
     moved: dict[int, list[int]] = {}  # numbers of the reads to copy, by where they run
     taken: set[int] = set()
     for number, op in enumerate(program.ops):
-        x = op.args[0] if op.function in _WRITES else None
+        x = op.args[0] if op.function in WRITES else None
         if x is None or roots.get(x, x) is not x or x in program.constants or x.dtype.kind == "b":
             continue
         later = [v for last, v in readers.get(x, ()) if last > number]
@@ -355,13 +360,10 @@ def delay_writes(program: Program) -> Program:
     delayed: dict[int, list[Op]] = {}
     ops: list[Op] = []
     for number, op in enumerate(program.ops):
-        last = last_read.get(op.args[0], 0) if op.function in _WRITES else 0
+        last = last_read.get(op.args[0], 0) if op.function in WRITES else 0
         if number < last < first_use.get(op.out, len(program.ops)):
             delayed.setdefault(last, []).append(op)
         else:
             ops.append(op)
         ops += delayed.pop(number, [])
     return program.with_ops(ops)
-
-
-_WRITES = ("assign_at", "plus_at")
