@@ -61,7 +61,9 @@ class Accesses:
         base = self._view(value)[0]
         yield base
         op = self.producers.get(base)
-        if op is not None and op.function == "getitem":
+        if op is None or op.function != "getitem":
+            return
+        if not any(v.shape for v in values_in(op.args[1])):  # at index arrays, it is a copy
             yield from self.owners(op.args[0])
 
     def uniform_value(self, value: Value) -> Any:

@@ -11,8 +11,8 @@ import math
 from typing import NamedTuple
 
 from chainrule.compiler.ir.op_traits import (
-    WRITES,
     TILED,
+    WRITES,
     is_elementwise,
     is_padding,
     overwritable_inputs,

@@ -306,6 +306,9 @@ def copy_small_reads(program: Program) -> Program:
     for number, op in enumerate(program.ops):
         for read in moved.get(number, ()):
             part = program.ops[read]
+            if not _is_basic(part.args[1]):  # a copy by itself
+                ops.append(part)
+                continue
             view = Value(part.out.shape, part.out.dtype)
             ops.append(Op(part.function, part.args, part.kwargs, (view,), part.location))
             ops.append(Op("np.positive", (view,), {}, part.outs, part.location))
@@ -316,7 +319,7 @@ def copy_small_reads(program: Program) -> Program:
 
 def _is_movable(read: Op, x: Value, number: int, made: dict[Value, int]) -> bool:
     """Whether an op reads a part of x, and may run before the op with a number."""
-    if read.function != "getitem" or read.args[0] is not x or not _is_basic(read.args[1]):
+    if read.function != "getitem" or read.args[0] is not x:
         return False
     return all(made.get(v, -1) < number for v in read.inputs)
 
