@@ -417,3 +417,55 @@ def test_large_values_are_written_into_the_stack() -> None:
     grads = [cr.autograd_grad(f()[1].sin().sum(), [xs, w]) for f in (compiled, function)]
     for a, b in zip(*grads, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10, atol=1e-12)
+
+
+WINDOWS = [  # of an array of shape (14, 13, 12)
+    lambda x, i: x[:, i : i + 3],
+    lambda x, i: x[:, :, i : i + 3],
+    lambda x, i: x[i : i + 3, :, i : i + 2],
+    lambda x, i: x[1, 2 : i + 5 : 2][:3] if i == 0 else x[1, i + 2 : i + 7 : 2],
+    lambda x, i: x[:, i : i + 3, 0:4],
+    lambda x, i: x[2:5, i + 2 : i : -1, i],
+    lambda x, i: x[i, i : i + 3],
+    lambda x, i: x[:, i : i + 3, None, i : i + 2],
+    lambda x, i: x[None, :, i : i + 3, ..., None],
+    lambda x, i: x[..., i : i + 3],
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windows_of_any_axis_move(window: Callable[..., Any]) -> None:
+    x = RNG.standard_normal((14, 13, 12))
+
+    def read(x: Any) -> Any:
+        return sum(np.sin(window(x, i)).sum() * (i + 1) for i in range(9))
+
+    def written(x: Any) -> Any:
+        y = x * 2.0
+        for i in range(9):
+            part = window(y, i)
+            part += np.cos(window(x, i))
+            part *= 0.5
+        return y
+
+    for function in (read, cr.grad(read), written, cr.grad(lambda x: (written(x) ** 3).sum())):
+        compiled = compiled_to_numpy(function)
+        np.testing.assert_allclose(compiled(x), function(x), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(cr.compile(function)(x), function(x), rtol=1e-10, atol=1e-10)
+
+
+def test_loops_over_windows_in_two_directions_are_rolled_up() -> None:
+    def convolution(x: Any, w: Any) -> Any:
+        out = cr.numpy.empty((2, 12, 12, 4))
+        for i in range(12):
+            for j in range(12):
+                part = x[:, i : i + 3, j : j + 3, :, None] * w
+                out[:, i, j, :] = part.sum(axis=(1, 2, 3))
+        return (out**2).sum()
+
+    x, w = RNG.standard_normal((2, 14, 14, 3)), RNG.standard_normal((3, 3, 3, 4))
+    compiled = cr.compile(cr.grad(convolution, ("x", "w")))
+    wanted = cr.grad(convolution, ("x", "w"))(x, w)
+    for name, found in compiled(x, w).items():
+        np.testing.assert_allclose(found, wanted[name], rtol=1e-10)
+    assert len(compiled.source.splitlines()) < 80

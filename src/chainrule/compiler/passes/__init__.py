@@ -12,6 +12,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, hashable, r
 from chainrule.compiler.ir.constants import constant_key, number_of, same_constant, uniform_element
 from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value, every_op
+from chainrule.compiler.passes.new_axes import split_new_axes
 from chainrule.compiler.passes.products_after_loops import multiply_after_loops
 from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
 from chainrule.compiler.passes.reroll import reroll_loops
@@ -292,6 +293,7 @@ PASSES: tuple[Pass, ...] = (
     in_regions(fold_constants),
     merge_constants,
     in_regions(reroll_loops),
+    in_regions(split_new_axes),
     share_tables,
     in_regions(hoist_invariants),
     eliminate_dead_code,

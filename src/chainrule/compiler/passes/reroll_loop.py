@@ -84,7 +84,8 @@ class LoopBuilder(StackedSlices):
             columns = [*zip(*self._steps_of(self.leaves, offset), strict=True)]
             may_tile = op.function == "getitem" and len(columns) > 1
             tiles = self._tiles(columns) if may_tile else []
-            leaves = [*tiles, *[self._leaf(column) for column in columns[len(tiles) :]]]
+            others = [self._leaf(column) for column in columns[len(tiles) :]]
+            leaves = self.side_by_side([*tiles, *others], columns)
             outs = []
             for position, value in enumerate(op.outs):
                 hint = self._out(steps - 1, offset, position).hint

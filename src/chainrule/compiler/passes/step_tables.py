@@ -59,10 +59,22 @@ class StepTables:
         columns = list(zip(*(leaves for _, leaves in parts), strict=True))
         if any(is_larger(each, column[0]) for each in columns):
             return None
-        leaves = [self.outside(each) for each in columns]
+        leaves = self.side_by_side([self.outside(each) for each in columns], columns)
         out = Value(column[0].shape, column[0].dtype)
         self.body.append(rebuild_op(ops[0], iter(leaves), (out,)))
         return out
+
+    def side_by_side(
+        self, leaves: Sequence[Leaf], columns: Sequence[Sequence[Leaf]]
+    ) -> Sequence[Leaf]:
+        """Return the leaves of an op, whose windows are all index arrays if one of them is."""
+        are_windows = [isinstance(column[0], Window) for column in columns]
+        pairs = [*zip(leaves, are_windows, strict=True)]
+        if not any(isinstance(leaf, Value) for leaf, is_window in pairs if is_window):
+            return leaves
+        return [
+            self._constant(leaf.indices) if isinstance(leaf, Window) else leaf for leaf in leaves
+        ]
 
     def _slice(self, column: tuple[Leaf, ...]) -> Value:
         """Return a slice input of the body: of a range, a constant table or a stack."""

@@ -15,15 +15,20 @@ Leaf = Any  # a value, or an integer or a window within an index
 
 
 class Window(NamedTuple):
-    """A slice of the first axis: steps of a loop may take windows that begin elsewhere."""
+    """A slice of an axis: steps of a loop may take windows that begin elsewhere.
+
+    As index arrays, those of several axes select as the slices do: see `numpy.ix_`.
+    """
 
     start: int
     length: int
     step: int
+    following: int = 0  # number of windows of the same index that follow
 
     @property
     def indices(self) -> Any:
-        return self.start + self.step * np.arange(self.length)
+        found = self.start + self.step * np.arange(self.length)
+        return found.reshape(-1, *(1,) * self.following)
 
     @property
     def key(self) -> slice:
@@ -69,12 +74,18 @@ def structural_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
 
 
 def _index_key(op: Op, index: Any, leaves: list[Leaf]) -> Any:
-    window = _window(op, index)
-    if window is None:
+    windows = _windows(op, index)
+    if not windows:
         return _key(index, leaves, True)
-    leaves.append(window)
-    rest = index[1:] if isinstance(index, tuple) else ()
-    return (Window, window.length, *[_key(part, leaves, True) for part in rest])
+    found: list[Any] = []
+    for position, part in enumerate(_parts(index)):
+        window = windows.get(position)
+        if window is None:
+            found.append(_key(part, leaves, True))
+        else:
+            leaves.append(window)
+            found.append((Window, window.length))
+    return (Window, *found)
 
 
 def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
@@ -92,16 +103,37 @@ def _key(tree: Any, leaves: list[Leaf], index: bool = False) -> Any:
     return constant_key(tree)
 
 
-def _window(op: Op, index: Any) -> Window | None:
-    """Return the window that an index begins with, if an array of integers could replace it."""
-    first, *rest = index if isinstance(index, tuple) and index else (index,)
-    if not isinstance(first, slice) or not all(
-        is_basic(part) or getattr(part, "ndim", 1) == 0 for part in rest
-    ):
-        return None
+def _windows(op: Op, index: Any) -> dict[int, Window]:
+    """Return the windows of an index by position, if arrays of integers could replace them.
+
+    NumPy moves the axes of index arrays to the front if they and integers are not side by side:
+    then a slice of the first axis alone is a window.
+    """
+    parts = _parts(index)
+    if not all(is_basic(part) or getattr(part, "ndim", 1) == 0 for part in parts):
+        return {}
+    known = next((i for i, part in enumerate(parts) if part is None or part is ...), len(parts))
+    sliced = [i for i, part in enumerate(parts) if isinstance(part, slice) and part != _ALL]
+    numbers = [
+        i for i, p in enumerate(parts) if not (isinstance(p, slice) or p is None or p is ...)
+    ]
+    used = sorted([*sliced, *numbers])
+    if not sliced or used[-1] >= known or used[-1] - used[0] >= len(used):
+        sliced = [0] if parts and isinstance(parts[0], slice) else []
     shape = op.kwargs["shape"] if "shape" in op.kwargs else op.args[0].shape
-    start, _, step = first.indices(shape[0])
-    return Window(start, len(range(shape[0])[first]), step)
+    found = {}
+    for count, i in enumerate(sliced, 1):
+        start, _, step = parts[i].indices(shape[i])
+        length = len(range(shape[i])[parts[i]])
+        found[i] = Window(start, length, step, len(sliced) - count)
+    return found
+
+
+def _parts(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+_ALL = slice(None)
 
 
 def is_basic(part: Any) -> bool:
@@ -129,13 +161,14 @@ def rebuild_op(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
 
 
 def _substitute_index(op: Op, index: Any, leaves: Iterator[Leaf]) -> Any:
-    if _window(op, index) is None:
+    windows = _windows(op, index)
+    if not windows:
         return _substitute(index, leaves, True)
-    found = next(leaves)
-    first = found.key if isinstance(found, Window) else found
-    if not isinstance(index, tuple):
-        return first
-    return (first, *[_substitute(part, leaves, True) for part in index[1:]])
+    parts = []
+    for position, part in enumerate(_parts(index)):
+        found = next(leaves) if position in windows else _substitute(part, leaves, True)
+        parts.append(found.key if isinstance(found, Window) else found)
+    return tuple(parts) if isinstance(index, tuple) else parts[0]
 
 
 def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool = False) -> Any:

@@ -280,7 +280,8 @@ class _RolledLoop:
             (key, leaves), (other_key, others) = structural_key(op), structural_key(before)
             if key != other_key or op.regions or op.function == DRAW:
                 raise UnlikeError
-            found = [self._leaf(*pair) for pair in zip(leaves, others, strict=True)]
+            pairs = [*zip(leaves, others, strict=True)]
+            found = self.tables.side_by_side([self._leaf(*pair) for pair in pairs], pairs)
             outs = tuple([Value(v.shape, v.dtype, v.hint) for v in op.outs])
             self.results.update(zip(op.outs, outs, strict=True))
             self.tables.body.append(rebuild_op(op, iter(found), outs))
