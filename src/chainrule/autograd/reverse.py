@@ -67,7 +67,7 @@ def in_order_of(like: Array, array: Array, alone: bool) -> tuple[Array, bool]:
     if array.__class__ is not ndarray:
         return namespace(array).reshape(array, array.shape, copy=True), True
     copied = np.empty(array.shape, array.dtype)
-    if array.ndim != 2:
+    if array.ndim != 2 or array.size < _STRIPS_MIN_SIZE or 0 in array.strides:
         copied[...] = array
         return copied, True
     for start in range(0, array.shape[1], _STRIP_COLUMNS):
@@ -95,6 +95,9 @@ def _differs_in_order(like: Array, array: Array) -> bool:
 
 _STRIP_COLUMNS = 32
 """Number of columns of a transpose whose cache lines stay in the first-level cache."""
+
+_STRIPS_MIN_SIZE = 1 << 16
+"""Number of elements from which a transpose is copied in strips: smaller ones stay in the cache."""
 
 
 # --- the pass -------------------------------------------------------------------------------------
