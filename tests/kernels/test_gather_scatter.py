@@ -37,6 +37,8 @@ def draw(*shape: int) -> np.ndarray:
 
 @pytest.fixture
 def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the kernels that a test calls, where SciPy's is not used."""
+    monkeypatch.setattr(flat_indexing, "_sparse_product", lambda out, value: None)
     names: list[str] = []
     for module, name in (
         (gather_scatter, "gather_along_last"),
@@ -150,6 +152,72 @@ def test_short_rows_are_added_as_pairs(
     assert rows_used == used
     with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
         flat_indexing.add(found, np.full(count, 50), value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(171, 3), (170, 3), (300, 2), (9, 7, 65), (40, 2, 9)])
+def test_rows_are_added_by_a_sparse_product(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums are those of np.add.at, to the last bit, also of nan, inf and signs of zero."""
+    pytest.importorskip("scipy.sparse")
+    used = []
+    original = flat_indexing._add_by_product
+    monkeypatch.setattr(
+        flat_indexing, "_add_by_product", lambda *args: used.append(1) or original(*args)
+    )
+    batch = shape[:2] if len(shape) == 3 and shape[0] == 9 else shape[:1]
+    index, value = RNG.integers(-50, 50, batch), draw(*shape).astype(dtype)
+    value.reshape(-1)[:9] = np.inf, np.nan, -0.0, -np.inf, 0.0, -0.0, np.inf, 1e-40, 1e38
+    found = np.full((50, *shape[len(batch) :]), -0.0, dtype)
+    wanted = found.copy()
+    with np.errstate(all="ignore"):
+        flat_indexing.add(found, index, value)
+        np.add.at(wanted, index, value)
+    assert found.tobytes() == wanted.tobytes()
+    length = value.size // index.size * (2 if dtype == "complex64" else 1)
+    assert bool(used) == (length > 2 and value.size >= 512)
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
+        flat_indexing.add(found, np.full(batch, 50), value)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "used"),
+    [
+        ("runs", np.repeat(np.arange(500), 33), True),
+        ("short-runs", np.repeat(np.arange(600), 31), False),
+        ("few", np.repeat(np.arange(160), 100), False),
+        ("falling", np.repeat(np.arange(500)[::-1], 33), False),
+        ("late", np.append(np.repeat(np.arange(500), 33), 3), False),
+        ("negative", np.repeat(np.arange(500), 33) - 2, False),
+    ],
+)
+def test_a_sorted_index_is_added_in_runs(name: str, index: np.ndarray, used: bool) -> None:
+    value, found, wanted = draw(index.size), draw(600), np.zeros(600, "float32")
+    wanted[...] = found
+    assert flat_indexing.add_runs(found.copy(), index, value) == used
+    flat_indexing.add(found, index, value)
+    np.add.at(wanted, index, value)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    index[-1] = 600
+    with pytest.raises(IndexError, match="index 600 is out of bounds for axis 0 with size 600"):
+        flat_indexing.add(found, index, value)
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("kind", ["random", "rising", "falling", "equal", "nan"])
+def test_cumulative_extrema_of_long_rows(name: str, kind: str) -> None:
+    """Rows of few and of many new extrema, on both sides of the length of runs."""
+    x = draw(30, 700).astype("float64")
+    if kind in ("rising", "falling"):
+        x = np.sort(x, axis=1)[:, :: 1 if kind == "rising" else -1].copy()
+    elif kind == "equal":
+        x[:, 5:] = x[:, 5:6]
+    elif kind == "nan":
+        x[:, 300] = np.nan
+    agree(lambda lib, x: getattr(lib, name)(x, 1)[0], x)
+    found, wanted = [getattr(lib, name)(lib.from_numpy(x), 1)[1].numpy() for lib in (cr, torch)]
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_broadcast_cotangent_is_gathered_without_reading_it(rows_used: list[str]) -> None:

@@ -290,6 +290,27 @@ def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     return np.flip(np.cumulative_sum(np.flip(g, axis), axis=axis), axis).copy()
 
 
+def last_positions(mask: Array) -> Array | None:
+    """Return for each element the last position so far, along the last axis, where a mask is True.
+
+    The first of each row must be. None if many are: runs of the same position are short then.
+    """
+    if mask.__class__ is not np.ndarray or mask.size < _MIN_RUN_ELEMENTS:
+        return None
+    starts = np.flatnonzero(mask)
+    if starts.size * _MIN_RUN > mask.size:
+        return None
+    positions = starts % mask.shape[-1]
+    return np.repeat(positions, np.diff(starts, append=mask.size)).reshape(mask.shape)
+
+
+_MIN_RUN_ELEMENTS = 1024
+"""Number of elements from which runs of one position are looked for."""
+
+_MIN_RUN = 8
+"""Mean length of runs from which repeating their positions pays."""
+
+
 def sequence_products(x: Array) -> Array:
     """Return the products along the last axis, for all sequences at a time."""
     sequences = x.reshape(-1, x.shape[-1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -260,6 +261,10 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
     index = _row_index(out, key, value) if ufunc is np.add else None
     if index is not None and value.size >= _FLAT_MIN_ELEMENTS:
         length = value.size // index.size
+        if length * (1 + (out.dtype.kind == "c")) >= _PRODUCT_MIN_LENGTH:
+            product = _sparse_product(out, value)
+            if product is not None:
+                return _add_by_product(product, out, index, value)
         if value.size >= _ROUNDS_MIN_ELEMENTS and length >= _ROUNDS_MIN_LENGTH:
             return _add_rows(out, index, value, zeros)
         if length % 2 == 0 and out.dtype.char in "fd" and out.dtype is value.dtype:
@@ -272,11 +277,48 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
     if found is not None:
         value = np.broadcast_to(value, found.shape).reshape(-1)
         out, key = out.reshape(-1), found.reshape(-1)
-    if ufunc is np.add:
-        np.add.at(out, key, value)
-    else:
+    if ufunc is not np.add:
         _extremes_at(ufunc, out, key, value)
+    elif out.ndim > 1 or not _is_row(key, value) or not add_runs(out, key, value):
+        np.add.at(out, key, value)
     return None
+
+
+def _is_row(key: Any, value: Array) -> bool:
+    """Return whether an index is an array in one dimension, with a value for each number."""
+    return key.__class__ is np.ndarray and key.dtype.kind == "i" and key.shape == value.shape
+
+
+def add_runs(out: Array, index: Array, value: Array) -> bool:
+    """Add at an index that is sorted and often repeats: one sum for each run of the same number.
+
+    Return False, with `out` unchanged, for another index. Where `np.add.at` meets the same element
+    again and again, it waits for each addition.
+    """
+    size = index.size
+    if size < _RUNS_MIN_ELEMENTS or out.dtype is not value.dtype or out.dtype.char not in "fdFD":
+        return False
+    for part in (index[:_RUNS_SAMPLE], index):  # most others are known by their beginning
+        following, before = part[1:], part[:-1]
+        steps = following != before
+        is_sorted = before[0] >= 0 and np.greater_equal(following, before).all()
+        if not is_sorted or np.count_nonzero(steps) * _RUNS_MIN_LENGTH > part.size:
+            return False
+    if index[-1] >= len(out):
+        return False  # NumPy raises
+    starts = np.concatenate([[0], np.flatnonzero(steps) + 1])
+    out[index[starts]] += np.add.reduceat(value, starts)
+    return True
+
+
+_RUNS_MIN_ELEMENTS = 1 << 14
+"""Number of elements from which a sorted index is looked for."""
+
+_RUNS_MIN_LENGTH = 32
+"""Mean number of times that a number must repeat: a sum takes as long as 32 additions."""
+
+_RUNS_SAMPLE = 256
+"""Number of elements at the beginning that show that an index is not sorted."""
 
 
 @errstate(invalid="ignore")  # np.maximum.at warns of nan, unlike np.maximum
@@ -290,6 +332,40 @@ def _row_index(out: Array, key: Any, value: Array) -> Array | None:
     if index.__class__ is not np.ndarray or index.dtype.kind != "i" or out.ndim < 2:
         return None
     return index if index.size and value.shape == index.shape + out.shape[1:] else None
+
+
+def _sparse_product(out: Array, value: Array) -> Any:
+    """Return SciPy's routine that adds the product of a sparse and a dense matrix; None without it.
+
+    It is not public, and the public product adds to new memory. SciPy is imported for many elements
+    alone.
+    """
+    if out.dtype is not value.dtype or out.dtype.char not in "fdFD":
+        return None
+    if "scipy.sparse" not in sys.modules and value.size < _IMPORT_MIN_ELEMENTS:
+        return None
+    try:
+        from scipy.sparse._sparsetools import csc_matvecs
+    except ImportError:
+        return None
+    return csc_matvecs
+
+
+def _add_by_product(product: Any, out: Array, index: Array, value: Array) -> None:
+    """Add entries in their order, as the product with a matrix of a one in each column."""
+    index = _normalized(index.reshape(-1), len(out), 0)
+    real = out.dtype.char.lower()  # an infinity times a complex one would be nan
+    columns, rows = np.ascontiguousarray(value).reshape(-1).view(real), out.reshape(-1).view(real)
+    starts, ones = np.arange(index.size + 1), np.ones(index.size, real)
+    length = len(columns) // index.size
+    product(len(out), index.size, length, starts, index, ones, columns, rows)
+
+
+_PRODUCT_MIN_LENGTH = 3
+"""Length of entries from which a sparse product pays; pairs are added as complex numbers."""
+
+_IMPORT_MIN_ELEMENTS = 1 << 19
+"""Number of elements from which SciPy is imported, which takes as long as adding 50 million."""
 
 
 def _add_pairs(out: Array, index: Array, value: Array) -> None:

@@ -92,7 +92,9 @@ def add_along_last(out: Array, index: Array, value: Array) -> bool:
     index = index.reshape(-1, index.shape[-1])
     value = value.reshape(index.shape)
     for chunk, positions in _flat_positions(index, rows.shape[1]):
-        np.add.at(rows[chunk].reshape(-1), positions.reshape(-1), value[chunk].reshape(-1))
+        part = rows[chunk].reshape(-1), positions.reshape(-1), value[chunk].reshape(-1)
+        if not flat_indexing.add_runs(*part):
+            np.add.at(*part)
     return True
 
 

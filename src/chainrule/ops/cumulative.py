@@ -22,6 +22,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import accumulate, namespace, ndarray
 from chainrule.creation import full
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
+from chainrule.kernels.fast_numpy import last_positions
 from chainrule.operation import operation
 from chainrule.ops.join_split import cat, stack
 from chainrule.ops.permute import moveaxis, movedim
@@ -103,9 +104,12 @@ def _cumulative_extreme(name: str, ufunc: Any, x: Operand, dim: int | None) -> E
     xp = namespace(array)
     if array.dtype.kind == "f" and (array.__class__ is not ndarray or np.isnan(extreme).any()):
         is_extreme = is_extreme | xp.isnan(array)
-    along = xp.arange(array.shape[number])
-    positions = along.reshape((-1,) + (1,) * (x.ndim - 1 - number))
-    indices = make(accumulate(np.maximum, is_extreme * positions, number), None)
+    found = last_positions(is_extreme) if number == x.ndim - 1 else None
+    if found is None:
+        along = xp.arange(array.shape[number])
+        positions = along.reshape((-1,) + (1,) * (x.ndim - 1 - number))
+        found = accumulate(np.maximum, is_extreme * positions, number)
+    indices = make(found, None)
     return Extremes(indexing.take_along_axis.apply(x, indices, axis=number), indices)
 
 
