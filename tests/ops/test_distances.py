@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.kernels import pair_distances
 from chainrule.primitives import distances
 from chainrule.transforms import jvp
 from conformance import cases_of, checks
@@ -233,3 +234,28 @@ def o(*shape: int) -> cr.Tensor:
 def test_what_does_not_fit(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("dimensions", [1, 4, 5, 40])
+@pytest.mark.parametrize("stack", [(), (2, 2)])
+def test_blocks_of_pairs(
+    dimensions: int, stack: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients with respect to one set or both, from blocks that near pairs are in or not."""
+    monkeypatch.setattr(pair_distances, "_BLOCK_SIZE", 300)
+    x, y = points(*stack, 70, dimensions), points(*stack, 60, dimensions, seed=1)
+    x[..., 30:34, :] = y[..., 20:24, :]
+    x[..., 33, :] += 1e-9
+    g = points(*stack, 70, 60, seed=2)
+    a, b = cr.tensor(x, requires_grad=True), cr.tensor(y, requires_grad=True)
+    d = cr.cdist(a, b)
+    d.backward(cr.tensor(g))
+    np.testing.assert_allclose(d.detach().numpy(), exact(x, y).astype(float), rtol=1e-12)
+    for i in np.ndindex(stack):
+        of_x = exact_gradient(x[i], y[i], g[i]).astype(float)
+        np.testing.assert_allclose(a.grad.numpy()[i], of_x, atol=1e-10)
+        of_y = exact_gradient(y[i], x[i], g[i].T).astype(float)
+        np.testing.assert_allclose(b.grad.numpy()[i], of_y, atol=1e-10)
+    for leaf, value in ((a, cr.cdist(a, cr.tensor(y))), (b, cr.cdist(cr.tensor(x), b))):
+        (alone,) = cr.autograd.grad(value, leaf, cr.tensor(g))
+        np.testing.assert_array_equal(alone.numpy(), leaf.grad.numpy())

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 from chainrule.errors import MissingExtraError
-from chainrule.kernels import flat_indexing
 
 Array = Any
 
@@ -97,7 +96,9 @@ class Namespace(NamespaceDefaults):
 
     def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
         """Return the mask of assigned values that no later one overwrites; None if all survive."""
-        return flat_indexing.lasting(key, shape)
+        from chainrule.kernels import gather_scatter
+
+        return gather_scatter.lasting(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)

@@ -340,20 +340,6 @@ def _assign_at(base: Array, value: Array, key: Any) -> Array:
     return out
 
 
-def _lasting(key: Any, shape: tuple[int, ...]) -> Array | None:
-    if key.__class__ is tuple and len(key) == len(shape) > 1 and key[-1].__class__ is ndarray:
-        from chainrule.kernels import gather_scatter
-
-        index = gather_scatter.index_along_last(shape, key)
-        if (
-            index is not None
-            and index.size >= _GATHER_MIN_ELEMENTS
-            and gather_scatter.in_range(index, shape[-1])
-        ):
-            return gather_scatter.lasting_along_last(shape, index)
-    return flat_indexing.lasting(key, shape)
-
-
 def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if x.ndim == 1:
         return x[index]
@@ -482,6 +468,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 RULE_KERNELS = {
     "batch_norm": ("batch_normalized", "batch_normalized_rule"),
+    "pair_distances": ("pair_distances", "pair_gradients"),
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "layer_norm": ("layer_normalized", "layer_normalized_rule"),
     "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
@@ -569,7 +556,6 @@ numpy_xp = Namespace(
     maximum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
     minimum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),
     assign_at=_assign_at,
-    lasting=_lasting,
     diagonal=_diagonal,
     windows=functools.partial(windows, np.lib.stride_tricks.as_strided),
     logcumsumexp=_logcumsumexp,

@@ -57,7 +57,7 @@ def gather_along_last(x: Array, index: Array) -> Array | None:
     """Return `x` at a C-contiguous index along the last axis; None if out of range."""
     out = np.empty(index.shape, x.dtype)
     if not any(x.strides):  # one number, broadcast: the cotangent of a sum
-        if not in_range(index, x.shape[-1]):
+        if not _in_range(index, x.shape[-1]):
             return None
         out.fill(x[(0,) * x.ndim])
         return out
@@ -75,7 +75,7 @@ def gather_along_last(x: Array, index: Array) -> Array | None:
 
 def _gather(xp: Any, out: Array, x: Array, index: Array) -> None:
     for chunk, positions in _flat_positions(index, x.shape[1]):
-        if not in_range(index[chunk], x.shape[1]):
+        if not _in_range(index[chunk], x.shape[1]):
             raise _OutOfRangeError
         # mode="wrap" skips the bounds check and writes to `out` without a buffer.
         x[chunk].reshape(-1).take(positions, mode="wrap", out=out[chunk])
@@ -86,7 +86,7 @@ def add_along_last(out: Array, index: Array, value: Array) -> bool:
 
     Return False, with `out` unchanged, if an index is out of range.
     """
-    if not in_range(index, out.shape[-1]):
+    if not _in_range(index, out.shape[-1]):
         return False
     rows = out.reshape(-1, out.shape[-1])
     index = index.reshape(-1, index.shape[-1])
@@ -98,8 +98,11 @@ def add_along_last(out: Array, index: Array, value: Array) -> bool:
     return True
 
 
-def lasting_along_last(shape: tuple[int, ...], index: Array) -> Array | None:
-    """Return `flat_indexing.lasting` of a C-contiguous index in range, along the last axis."""
+def lasting(key: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return the mask of assigned values that no later one overwrites; None if all survive."""
+    index = index_along_last(shape, key)
+    if index is None or not _in_range(index, shape[-1]):
+        return flat_indexing.lasting(key, shape)
     survives = np.empty(index.shape, np.bool_)
     rows = survives.reshape(-1, index.shape[-1]), index.reshape(-1, index.shape[-1])
     parallel_fill(_lasting, np, rows, {"length": shape[-1]}, by_rows=True)
@@ -117,7 +120,7 @@ def _lasting(xp: Any, survives: Array, index: Array, *, length: int) -> None:
         np.equal(found, number, out=survives[chunk].reshape(-1))
 
 
-def in_range(index: Array, length: int) -> bool:
+def _in_range(index: Array, length: int) -> bool:
     """Return whether an index, of numbers that are not negative, is in range."""
     return bool(
         np.maximum.reduce(index.view(np.uintp), axis=None) < length

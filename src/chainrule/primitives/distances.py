@@ -115,6 +115,10 @@ def _cdist(xp: Any, x: Array, y: Array, *, direct: bool) -> Array:
     if _is_direct(x, y):
         d = _differences(x, y)
         return xp.sqrt(xp.sum(d * d, axis=(d.ndim - 1,)))
+    if xp.rule_kernels is not None and x.dtype.char in "fd":
+        ratio = None if direct or _is_unrolled(x) else _near_ratio(x)
+        found: Array = xp.rule_kernels["pair_distances"](x, y, near_ratio=ratio)
+        return found
     if direct or _is_unrolled(x):
         return xp.sqrt(_sum_all(d * d for d in _differences_by_dimension(x, y)))
     a, b = _centred(xp, x, y)
@@ -138,6 +142,21 @@ def _divide_nonzero(xp: Any, g: Array, out: Array) -> Array:
     """Return g / out, and 0 where points coincide."""
     zero = out == 0
     return xp.masked(g / (out + xp.astype(zero, out.dtype)), xp.logical_not(zero))
+
+
+def _cdist_vjp(
+    xp: Any, g: Array, x: Array, y: Array, out: Array, needs: tuple[bool, ...]
+) -> tuple[Array | None, Array | None]:
+    if xp.rule_kernels is not None and g.dtype.char in "fd" and not _is_direct(x, y):
+        ratio = None if _is_unrolled(x) else _near_ratio(x)
+        found: tuple[Array | None, Array | None] = xp.rule_kernels["pair_gradients"](
+            g, x, y, out, needs, near_ratio=ratio
+        )
+        return found
+    return (
+        _cdist_x(xp, g, x, y, out) if needs[0] else None,
+        _cdist_y(xp, g, x, y, out) if needs[1] else None,
+    )
 
 
 def _cdist_x(xp: Any, g: Array, x: Array, y: Array, out: Array) -> Array:
@@ -164,7 +183,7 @@ def _cdist_jvp_y(xp: Any, t: Array, x: Array, y: Array, out: Array) -> Array:
 cdist: Primitive = general(
     "cdist",
     _cdist,
-    vjp=(_cdist_x, _cdist_y),
+    vjp=_cdist_vjp,
     jvp=(_cdist_jvp_x, _cdist_jvp_y),
     broadcasts=False,
 )
