@@ -138,6 +138,10 @@ _SEQUENCES = (list, tuple)
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree, each with its path as source code."""
+    if type(node) is list and _LEAVES.issuperset(map(type, node)):
+        for i, part in enumerate(node):
+            yield f"{path}[{i}]", part
+        return
     parts = children(node)
     if parts is None:
         yield path, node

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.backward import autograd_grad, captured_grads, start_pass
+from chainrule.autograd.backward import autograd_grad, captured_grads, run_pass, start_pass
 from chainrule.autograd.conversions import RUNNING, Running
 from chainrule.autograd.forward import (
     JvpFunction,
@@ -23,6 +23,7 @@ from chainrule.autograd.modes import MODES, enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, GradientEdge, Node, endpoint
 from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
+from chainrule.autograd.reverse import BackwardPass
 from chainrule.autograd.taylor_mode import taylor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
@@ -73,12 +74,12 @@ class FunctionCall:
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]
         # Edges, not tensors: under a vmap that begins later, these tensors have proxies.
-        self._input_edges = [_edge(t) for t in self.inputs]
-        self._output_edges = [_edge(t) for t in self.outputs]
-        seeds = {edge.node for edge in self._input_edges if edge is not None}
-        self.nodes, has_other_sources = nodes_between(self.outputs, seeds)
+        self._sources = [current_node(t) for t in self.inputs]
+        self._ends = [current_node(t) for t in self.outputs]
+        seeds = {endpoint(node)[0] for node in self._sources if node is not None}
+        self.nodes, self._has_other_sources = nodes_between(self.outputs, seeds)
         self._recording = recording
-        self._has_history = recording and has_other_sources
+        self._has_history = recording and self._has_other_sources
 
     def handed(self, arguments: list[Any]) -> list[Any]:
         """Return the arguments that the function gets, for those of the call."""
@@ -110,17 +111,38 @@ class FunctionCall:
         retain_graph: bool = True,
     ) -> list[Tensor | None]:
         """Return the cotangents of the inputs; None for an input that nothing depends on."""
-        pairs = zip(self._output_edges, cotangents, strict=True)
-        given = [(edge, g) for edge, g in pairs if edge is not None and g is not None]
+        pairs = zip(self._ends, cotangents, strict=True)
+        given = [(node, g) for node, g in pairs if node is not None and g is not None]
         if not given or not self.inputs:
             return [None] * len(self.inputs)
-        roots, gs = zip(*given, strict=True)
+        nodes, gs = zip(*given, strict=True)
         create = self._is_recorded(gs) if create_graph is None else create_graph
-        edges = self._input_edges
+        if not (create or retain_graph or self._has_other_sources) and self._are_own_leaves():
+            return self._grads_of_leaves(nodes, gs)
+        roots, edges = [_edge(node) for node in nodes], [_edge(node) for node in self._sources]
         if create or INTERCEPTOR.get() is not None:
             retain = retain_graph or create
             return list(autograd_grad(roots, edges, gs, retain, create, allow_unused=True))
         return captured_grads(start_pass(roots, gs, retain_graph, False), edges, edges, 0)
+
+    def _are_own_leaves(self) -> bool:
+        """Return whether the inputs are leaves, of which no interceptor has a proxy."""
+        if INTERCEPTOR.get() is not None:
+            return False
+        pairs = zip(self._sources, self.inputs, strict=True)
+        return all([type(node) is AccumulateGrad and node.variable is t for node, t in pairs])
+
+    def _grads_of_leaves(self, roots: Sequence[Any], gs: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradients by an ordinary pass, whose only leaves are the inputs."""
+        run = BackwardPass(retain_graph=False, create_graph=False)
+        run.retaining = False
+        for node, g in zip(roots, gs, strict=True):
+            run.accumulate(node, run.take(g))
+        run_pass(run)
+        found = [t._grad for t in self.inputs]
+        for t in self.inputs:
+            t._grad = None
+        return found
 
     def used(self, count: int) -> list[bool]:
         """Return for each input whether one of the first `count` outputs depends on it."""
@@ -141,11 +163,7 @@ class FunctionCall:
 
     @functools.cached_property
     def _jvp(self) -> JvpFunction:
-        sources, ends = (
-            [None if edge is None else edge.node.output_edge(edge.output_nr) for edge in edges]
-            for edges in (self._input_edges, self._output_edges)
-        )
-        return jvp_between(sources, ends, self.nodes, self.outputs)
+        return jvp_between(self._sources, self._ends, self.nodes, self.outputs)
 
     def hvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the Hessian of the first output, a real number, times tangents of the inputs.
@@ -156,7 +174,7 @@ class FunctionCall:
         tangent = self.jvp(tangents, create_graph=True)[0]
         if not tangent.requires_grad or not self.inputs:
             return zeros_for_none([None] * len(self.inputs), self.inputs)
-        one, edges = TENSOR_XP.ones_like(tangent.detach()), self._input_edges
+        one, edges = TENSOR_XP.ones_like(tangent.detach()), [_edge(node) for node in self._sources]
         found = autograd_grad([tangent], edges, [one], create, create, allow_unused=True)
         return zeros_for_none(list(found), self.inputs)
 
@@ -198,8 +216,7 @@ def have_rules_alone(nodes: Iterable[Node]) -> bool:
 _PLAIN_NODES = frozenset([AccumulateGrad, PrimitiveNode, MultiOutputNode])
 
 
-def _edge(tensor: Tensor) -> Any:
-    node = current_node(tensor)
+def _edge(node: Any) -> Any:
     return None if node is None else GradientEdge(*endpoint(node))
 
 

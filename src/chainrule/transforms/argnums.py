@@ -142,8 +142,7 @@ class ArgnumSelection:
 
     def call(self, *values: Any) -> Any:
         """Call the function with other values of the selected arguments."""
-        args, kwargs = list(self.args), dict(self.kwargs)
-        call = functools.partial(self.function)
+        args, kwargs, call = list(self.args), dict(self.kwargs), self.function
         for key, value in zip(self.keys, values, strict=True):
             owner = self._container(key)[key]
             if isinstance(owner, Stateful):  # is itself the argument, with other tensors

@@ -11,7 +11,8 @@ from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall, zeros_for_none
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import ndarray
 from chainrule.errors import AutogradError
 from chainrule.transforms.argnums import (
     Argnums,
@@ -185,4 +186,7 @@ def scalar_cotangents(
             f"{title_of(function)} returned {got}. {mend}"
         )
     rest: list[Tensor | None] = [None] * (len(call.outputs) - 1)
+    array = out._array
+    if array.__class__ is ndarray:
+        return [make(np.ones(array.shape, array.dtype), None), *rest]
     return [TENSOR_XP.ones_like(out.detach()), *rest]
