@@ -94,7 +94,11 @@ class FunctionNode(Node):
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = for_edges(ctx, wanted)
         try:
-            if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
+            if (
+                run.xp is not None
+                or g.__class__ is dict
+                or ((dtype := g.dtype) is not FLOAT32 and dtype is not FLOAT64)
+            ):
                 result = self._call_backward(backward, ctx, g, run)
             else:
                 if count_references(g) > ALONE_IN_CALL or g.base is not None:
@@ -303,6 +307,7 @@ class _ShownNode(FunctionNode):
         return attributes[name]
 
 
+FLOAT32, FLOAT64 = numpy_xp.dtype("float32"), numpy_xp.dtype("float64")
 _new = object.__new__
 np_array = numpy_xp.array
 

@@ -77,30 +77,33 @@ def _attach_new(
 ) -> bool:
     """Connect the outputs, if they are different new tensors, in NumPy arrays; return whether."""
     dirty, constant = ctx._marks
-    if dirty or len(set(map(id, outputs))) < len(outputs):
+    if dirty or (len(outputs) > 1 and len(set(map(id, outputs))) < len(outputs)):
         return False
     metas = []
     for output in outputs:
-        if (
-            output.__class__ is not Tensor
-            or output._node is not None
-            or output._view is not None
-            or output._array.__class__ is not ndarray
-        ):
+        if output.__class__ is not Tensor or output._node is not None or output._view is not None:
+            return False
+        array = output._array
+        if array.__class__ is not ndarray:
             return False
         for value in values:
             if value is output:
                 return False
-        array = output._array
         metas.append((array.shape, array.dtype, numpy_xp))
     node.outputs = tuple(metas)
     if ctx._node is UNSEALED:
         seal_saved(ctx, node, values, outputs)
-    for index, output in enumerate(outputs):
+    index = -1
+    for output in outputs:
+        index += 1
         if metas[index][1].kind in "fc" and not (constant and contains(constant, output)):
-            output._node = NodeOutput(node, index)
+            output._node = edge = _new(NodeOutput)
+            edge.node, edge.index = node, index
     ctx._marks = UNMARKED  # the outputs lead back to ctx: no cycle
     return True
+
+
+_new = object.__new__
 
 
 def _attach_dirty(ctx: Context, node: FunctionNode, values: tuple[Any, ...], output: Any) -> bool:
@@ -242,9 +245,12 @@ def check_unmarked(ctx: Context, values: Sequence[Any], output: Any, since: int,
     One that it also returns is dirty without being marked.
     """
     outputs = output if isinstance(output, _SEVERAL) else (output,)
+    dirty = ctx._marks[0]
     for title, edge, value in zip(ctx._names, ctx._edges, values, strict=True):
+        if value.__class__ in _NUMBERS or (dirty and contains(dirty, value)):
+            continue
         returned = contains(outputs, value) and isinstance(value, Tensor)
-        if (edge is None and not returned) or contains(ctx._marks[0], value):
+        if edge is None and not returned:
             continue
         array = value._array
         writes = writes_since(array, since) if array.__class__ is ndarray else []
@@ -259,6 +265,9 @@ def check_unmarked(ctx: Context, values: Sequence[Any], output: Any, since: int,
                 f"function: write to a clone, {title} = {title}.clone(), or call "
                 f"ctx.mark_dirty({title}) and return {title}"
             )
+
+
+_NUMBERS = frozenset([float, int, bool, str, type(None)])
 
 
 def check_dirty(marked: tuple[Tensor, ...], values: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -198,10 +198,10 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
         value = last_scalar_array(other, array)
     modes = current_modes()
     if modes is None or modes.grad:
-        check_writable(target, operation)
-        recorded = current_node(target) is not None or (
-            is_tensor and current_node(other) is not None
-        )
+        if target._node is not None or target._view is not None:
+            check_writable(target, operation)
+            recorded = current_node(target) is not None
+        recorded = recorded or (is_tensor and current_node(other) is not None)
     if recorded or not _can_hold(array, value):
         return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
     if savers:
