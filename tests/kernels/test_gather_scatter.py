@@ -44,7 +44,7 @@ def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (gather_scatter, "gather_along_last"),
         (gather_scatter, "add_along_last"),
         (flat_indexing, "_add_rows"),
-        (flat_indexing, "_add_pairs"),
+        (flat_indexing, "_add_entries"),
     ):
         original = getattr(module, name)
 
@@ -134,11 +134,11 @@ def test_added_rows(index: np.ndarray, rows_used: list[str]) -> None:
 @pytest.mark.parametrize(
     ("count", "length", "used"),
     [
-        *((400, 126, ["_add_pairs"]), (400, 127, []), (400, 128, ["_add_rows"])),
-        *((256, 2, ["_add_pairs"]), (255, 2, []), (400, 3, [])),
+        *((400, 126, ["_add_entries"]), (400, 127, ["_add_entries"]), (400, 128, ["_add_rows"])),
+        *((256, 2, ["_add_entries"]), (255, 2, []), (400, 3, ["_add_entries"])),
     ],
 )
-def test_short_rows_are_added_as_pairs(
+def test_short_rows_are_added_number_by_number(
     count: int, length: int, used: list[str], dtype: str, rows_used: list[str]
 ) -> None:
     """The sums are those of np.add.at, to the last bit, also of nan, inf and signs of zero."""

@@ -267,8 +267,7 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
                 return _add_by_product(product, out, index, value)
         if value.size >= _ROUNDS_MIN_ELEMENTS and length >= _ROUNDS_MIN_LENGTH:
             return _add_rows(out, index, value, zeros)
-        if length % 2 == 0 and out.dtype.char in "fd" and out.dtype is value.dtype:
-            return _add_pairs(out, index, value)
+        return _add_entries(out, index, value)
     found = (
         flat_positions(key, out.shape)
         if out.ndim > 1 and value.size >= _FLAT_MIN_ELEMENTS
@@ -368,14 +367,16 @@ _IMPORT_MIN_ELEMENTS = 1 << 19
 """Number of elements from which SciPy is imported, which takes as long as adding 50 million."""
 
 
-def _add_pairs(out: Array, index: Array, value: Array) -> None:
-    """Add entries of even length as complex numbers: half as many positions and additions."""
-    double = np.complex128 if out.itemsize == 8 else np.complex64
-    length = math.prod(out.shape[1:]) // 2
+def _add_entries(out: Array, index: Array, value: Array) -> None:
+    """Add entries number by number; those of even length as complex numbers, half as many."""
+    length = value.size // index.size
     index = _normalized(index.reshape(-1, 1), len(out), 0)
+    if length % 2 == 0 and out.dtype.char in "fd" and out.dtype is value.dtype:
+        double = np.complex128 if out.itemsize == 8 else np.complex64
+        value, length = np.ascontiguousarray(value).reshape(-1).view(double), length // 2
+        out = out.reshape(-1).view(double)
     positions = index * length + np.arange(length)
-    value = np.ascontiguousarray(value).reshape(-1).view(double)
-    np.add.at(out.reshape(-1).view(double), positions.reshape(-1), value)
+    np.add.at(out.reshape(-1), positions.reshape(-1), value.reshape(-1))
 
 
 def _add_rows(out: Array, index: Array, value: Array, zeros: bool) -> None:
