@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import MODES
+from chainrule.autograd.operands import last_scalar_array
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import as_carried, stamp_node
 from chainrule.autograd.tensor import Tensor
@@ -50,23 +51,27 @@ def apply_batched(
         unwatched = outer.own.namespace.unwatched
         if unwatched is not None:
             return unwatched(apply_batched, interceptor, primitive, operands, settings)
-    level = interceptor.level
+    level, is_binary = interceptor.level, primitive.form == "binary"
     arrays: list[Any] = []
+    datas: list[Any] = []
     edges: list[Any] = []
     carried: Any = None  # the class of the result, if it is not `Tensor`
     like: Any = None  # the data of the first array
     uniform = True  # whether the others have its shape and dtype
+    recorded = has_number = False
     xp: Any = numpy_xp
     for t in operands:
         kind = type(t)
-        if kind is not Tensor and issubclass(kind, Tensor) and kind.is_carried:
-            carried = kind
-        elif kind is not Tensor:
-            if kind not in _NUMBERS or primitive.form != "binary":
+        if kind is not Tensor:
+            if kind in _NUMBERS and is_binary:
+                has_number = True
+                arrays.append(t)
+                datas.append(t)
+                edges.append(None)
+                continue
+            if not (issubclass(kind, Tensor) and kind.is_carried):
                 return NotImplemented
-            arrays.append(t)
-            edges.append(None)
-            continue
+            carried = kind
         array = _read_array(t)
         if type(array) is not BatchedArray or array.level is not level:
             t = interceptor.proxy(t)
@@ -81,24 +86,27 @@ def apply_batched(
         if like is None:
             like = data
         elif data.dtype is not like.dtype or data.shape[1:] != like.shape[1:]:
-            if data.dtype is not like.dtype and primitive.form == "binary":
+            if data.dtype is not like.dtype and is_binary:
                 return NotImplemented
             uniform = False
         arrays.append(array)
-        edges.append(_read_node(t) if _read_view(t) is None else current_node(t))
-    has_number = False
-    for i, x in enumerate(arrays):
-        if type(x) is not BatchedArray:
-            if like is None or like.dtype.kind != "f":
-                return NotImplemented
-            arrays[i] = numpy_xp.array(x, like.dtype)
-            has_number = True
+        datas.append(data)
+        view = _read_view(t)
+        edge = _read_node(t) if view is None else _node_of_view(t, view, level)
+        if edge is not None:
+            recorded = True
+        edges.append(edge)
+    if has_number:
+        if like is None or like.dtype.kind != "f":
+            return NotImplemented
+        for i, x in enumerate(arrays):
+            if type(x) is not BatchedArray:
+                arrays[i] = datas[i] = last_scalar_array(x, like)
     try:
         if not _is_pointwise(primitive, settings):
             out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
         else:
             kernel = _kernel_of(primitive)
-            datas = [x.data if type(x) is BatchedArray else x for x in arrays]
             if xp is not numpy_xp:
                 kernel = functools.partial(xp.run_forward, primitive, forward_of(primitive, xp))
                 datas = [_for_namespace(xp, data, like) for data in datas]
@@ -115,11 +123,8 @@ def apply_batched(
     _set_grad(result, None)
     _set_view(result, view_of(t, primitive, settings or {}) if primitive.view else None)
     node = None
-    if primitive.differentiable and (modes is None or modes.grad) and out.data.dtype.kind in "fc":
-        for edge in edges:
-            if edge is not None:
-                node = PrimitiveNode()
-                break
+    if recorded and primitive.differentiable and (modes is None or modes.grad):
+        node = PrimitiveNode() if out.data.dtype.kind in "fc" else None
     if node is not None:
         node.edges = tuple(edges)
         node.plan = plan = primitive.plan(tuple([edge is not None for edge in edges]))
@@ -141,6 +146,18 @@ def _for_namespace(xp: Any, data: Array, like: Array) -> Array:
     if type(data) is not ndarray:
         return data
     return xp.asarray(data) if data.ndim else xp.number(data, like)
+
+
+def _node_of_view(t: Tensor, view: Any, level: Any) -> Any:
+    """Return the current node of a view, without redirected slots if its base is batched, too."""
+    base = view.base
+    if base is not None and _read_view(base) is None:
+        array = _read_array(base)
+        if type(array) is BatchedArray and array.level is level:
+            node = _read_node(base)
+            if node is view.base_node:
+                return _read_node(t)
+    return current_node(t)
 
 
 def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
