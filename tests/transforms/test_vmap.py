@@ -13,6 +13,7 @@ import pytest
 
 import chainrule as cr
 import chainrule.numpy as xp
+from chainrule.transforms.vmap import batched_primitives
 
 RNG = np.random.default_rng(8)
 A, B = RNG.standard_normal((4, 3, 2)), RNG.standard_normal((4, 2))
@@ -758,3 +759,27 @@ def test_operands_that_examples_share_have_the_gradients_of_a_loop(name: str) ->
     for c in (cr.tensor(shared), cr.tensor(shared[0]), cr.tensor(1.3, dtype=cr.float64)):
         check_shared(one, batch, c)
         check_shared(gradients, batch, c)
+
+
+UNARY = ["tanh", "log", "log1p", "sigmoid", "relu", "sqrt", "abs", "neg", "sin", "square"]
+
+
+@pytest.mark.parametrize("limit", [1, 1 << 18])
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_what_examples_share_have_the_jacobian_of_a_loop(
+    name: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of a Jacobian share what the function saved, on both sides of the kernels' size."""
+    monkeypatch.setattr(batched_primitives, "PARTS_MIN_ELEMENTS", limit)
+    function = getattr(cr, name)
+    batch = cr.tensor(np.random.default_rng(0).uniform(0.2, 2.0, (4, 2, 3)))
+
+    def loop(x: cr.Tensor) -> cr.Tensor:
+        y = function(x) * x
+        rows = [cr.autograd_grad(part, x, retain_graph=True)[0] for part in y.flatten()]
+        return cr.stack(rows).reshape(2, 3, 2, 3)
+
+    wanted = [loop(x.clone().requires_grad_()) for x in batch]
+    jacobian = cr.jacobian(lambda x: function(x) * x)
+    same(jacobian(batch[0]), wanted[0])
+    same(cr.vmap(jacobian)(batch), cr.stack(wanted))

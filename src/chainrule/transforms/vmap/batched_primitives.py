@@ -19,7 +19,7 @@ from chainrule.autograd.record import as_carried, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, ndarray, numpy_xp
-from chainrule.primitives.primitive import Plan, Primitive, forward_of
+from chainrule.primitives.primitive import PARTS_MIN_ELEMENTS, Plan, Primitive, forward_of
 from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.namespace import BATCHED_XP, pad_rank
 
@@ -101,7 +101,9 @@ def apply_batched(
             return NotImplemented
         for i, x in enumerate(arrays):
             if type(x) is not BatchedArray:
-                arrays[i] = datas[i] = last_scalar_array(x, like)
+                arrays[i] = datas[i] = (
+                    last_scalar_array(x, like) if xp is numpy_xp else numpy_xp.array(x, like.dtype)
+                )
     try:
         if not _is_pointwise(primitive, settings):
             out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
@@ -162,7 +164,8 @@ def _node_of_view(t: Tensor, view: Any, level: Any) -> Any:
 
 def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
     """Return whether NumPy's function of the data of batched arrays does what is wanted."""
-    if not primitive.scales and not (primitive.form == "binary" and primitive.broadcasts):
+    pairs = primitive.form == "binary" and primitive.broadcasts
+    if not (primitive.scales or primitive.native is not None or pairs):
         return False
     return not settings or not any([hasattr(value, "ndim") for value in settings.values()])
 
@@ -176,7 +179,8 @@ def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -
     """Return the cotangents of the inputs, by NumPy's functions of the data where they do.
 
     Rules of broadcast inputs may sum the cotangent to their shapes. In the data that isn't right
-    for an input that all examples share: so the shapes must be equal, except for partials.
+    for an input that all examples share: so the shapes must be equal, except for partials and for
+    rules of a single input.
     """
     primitive = plan.primitive
     if type(g) is BatchedArray and _is_pointwise(primitive, settings):
@@ -184,14 +188,18 @@ def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -
         kind, rank, datas = type(data), data.ndim, []
         xp = numpy_xp if kind is ndarray else namespace(data)
         partials = primitive.scales and primitive.substitute is None  # each a product with g
+        is_unary = len(plan.needs) == 1 and primitive.substitute is None
+        is_unary = is_unary and data.size < PARTS_MIN_ELEMENTS  # else kernels want equal shapes
         for value, origin in zip(saved, plan.origins, strict=True):
             if type(value) is BatchedArray and value.level is level:
                 value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
                 fits = type(value) is kind
             else:
-                fits = type(value) is ndarray and not value.ndim
+                fits = type(value) is ndarray and (not value.ndim or (is_unary and xp is numpy_xp))
+                value = value[None] if fits and value.ndim else value  # that all examples share
             is_needed = origin is None or origin < 0 or plan.needs[origin]
-            if not fits or not (partials or not is_needed or value.shape == data.shape):
+            fits = fits and (partials or is_unary or not is_needed or value.shape == data.shape)
+            if not fits:
                 break
             datas.append(value)
         else:
