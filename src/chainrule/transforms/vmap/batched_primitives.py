@@ -188,14 +188,14 @@ def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -
         kind, rank, datas = type(data), data.ndim, []
         xp = numpy_xp if kind is ndarray else namespace(data)
         partials = primitive.scales and primitive.substitute is None  # each a product with g
-        is_unary = len(plan.needs) == 1 and primitive.substitute is None
+        is_unary = xp is numpy_xp and len(plan.needs) == 1 and primitive.substitute is None
         is_unary = is_unary and data.size < PARTS_MIN_ELEMENTS  # else kernels want equal shapes
         for value, origin in zip(saved, plan.origins, strict=True):
             if type(value) is BatchedArray and value.level is level:
                 value = value.data if value.data.ndim == rank else pad_rank(value.data, rank)
                 fits = type(value) is kind
             else:
-                fits = type(value) is ndarray and (not value.ndim or (is_unary and xp is numpy_xp))
+                fits = type(value) is ndarray and (not value.ndim or is_unary)
                 value = value[None] if fits and value.ndim else value  # that all examples share
             is_needed = origin is None or origin < 0 or plan.needs[origin]
             fits = fits and (partials or is_unary or not is_needed or value.shape == data.shape)
