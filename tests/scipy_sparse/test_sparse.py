@@ -34,6 +34,16 @@ def of(m: Any, x: Any) -> Any:
     return m.sp.coo_matrix((elements, places), shape=(N, N))
 
 
+def symmetric(m: Any, x: Any) -> Any:
+    return laplacian(m, x) + laplacian(m, x).T
+
+
+def operator(m: Any, x: Any) -> Any:
+    return m.la.LinearOperator((N, N), matvec=lambda v: (5 + x * x) * v + x[::-1] * v.sum())
+
+
+TIGHT = {"atol": 1e-15, "btol": 1e-15}
+
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "constant@x": lambda m, x: A @ x,
     "number*constant": lambda m, x: (x[0] * A) @ x,
@@ -83,6 +93,40 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "factorized": lambda m, x: m.la.factorized(A.tocsc())(x),
     "cg": lambda m, x: m.la.cg(laplacian(m, x) + laplacian(m, x).T, X, rtol=1e-13)[0],
     "gmres": lambda m, x: m.la.gmres(of(m, x) + 5 * m.sp.eye(N), X, rtol=1e-12)[0],
+    "gmres-operator": lambda m, x: m.la.gmres(operator(m, x), X, rtol=1e-12)[0],
+    "cg-dense": lambda m, x: m.la.cg(m.np.diag(x * x) + 1, x, rtol=1e-13)[0],
+    "cg-preconditioner": lambda m, x: m.la.cg(
+        laplacian(m, x) + laplacian(m, x).T, X, rtol=1e-13, M=m.sp.diags(1 / (x * x + 3)))[0],
+    "operator": lambda m, x: operator(m, x) @ x,
+    "operators": lambda m, x: (
+        2 * m.la.aslinearoperator(of(m, x)).T + m.la.aslinearoperator(A) @ operator(m, x)
+    ).matvec(X),
+    "lsqr": lambda m, x: m.la.lsqr(m.sp.vstack([of(m, x), A]), np.ones(2 * N), 0.1, **TIGHT)[0],
+    "lsmr": lambda m, x: m.la.lsmr(m.sp.vstack([A, A]), m.np.concatenate([x, X]), **TIGHT)[0],
+    "lsqr-wide": lambda m, x: m.la.lsqr(m.sp.hstack([of(m, x), A]), x, **TIGHT)[0],
+    "lsqr-norms": lambda m, x: m.np.stack([
+        m.la.lsqr(m.sp.vstack([of(m, x), A]), np.ones(2 * N), 0.1, **TIGHT)[i] for i in (3, 4, 8)]),
+    "lsmr-norms": lambda m, x: m.np.stack([
+        m.la.lsmr(m.sp.vstack([of(m, x), A]), np.ones(2 * N), 0.1, **TIGHT)[i] for i in (3, 4, 7)]),
+    "eigsh": lambda m, x: m.la.eigsh(symmetric(m, x), 2, v0=X)[0],
+    "eigsh-vectors": lambda m, x: (m.la.eigsh(symmetric(m, x), 2, v0=X)[1] ** 2).ravel(),
+    "eigsh-mass": lambda m, x: (
+        m.la.eigsh(symmetric(m, x), 1, m.sp.diags(x * x + 1).tocsc(), v0=X)[1] ** 2).ravel(),
+    "eigsh-shift": lambda m, x: m.la.eigsh(
+        symmetric(m, x), 1, sigma=0.5, v0=X, return_eigenvectors=False),
+    "eigs": lambda m, x: m.np.real(m.la.eigs(of(m, x), 2, v0=X)[0]),
+    "eigs-vectors": lambda m, x: abs(m.la.eigs(of(m, x), 1, v0=X)[1]).ravel(),
+    "svds": lambda m, x: m.la.svds(of(m, x), 2, v0=X)[1],
+    "svds-vectors": lambda m, x: m.la.svds(of(m, x), 2, v0=X)[2].ravel() ** 2,
+    "svds-values": lambda m, x: m.la.svds(of(m, x), 2, v0=X, return_singular_vectors=False),
+    "expm_multiply": lambda m, x: m.la.expm_multiply(of(m, x), x),
+    "expm_multiply-times": lambda m, x: m.la.expm_multiply(
+        of(m, x), X, start=0.0, stop=1.0, num=3, endpoint=True).ravel(),
+    "expm": lambda m, x: m.la.expm(of(m, x).tocsc()) @ X,
+    "matrix_power": lambda m, x: m.la.matrix_power(of(m, x), 3) @ X,
+    "powers": lambda m, x: (of(m, x).power(2) + of(m, x) ** 2) @ X,
+    "elements": lambda m, x: (abs(of(m, x)) + of(m, x).sinh() - of(m, x).getH()) @ X,
+    "row": lambda m, x: of(m, x).getrow(2).trace(1) * x + of(m, x).max() + of(m, x).min(),
 }  # fmt: skip
 
 SOME = [n if i % 3 == 0 or "solve" in n else pytest.param(n, marks=pytest.mark.thorough)
@@ -161,8 +205,12 @@ def test_mistakes_are_errors() -> None:
         sparse.SparseMatrix(x, [0], [0], (4, 4))
     with pytest.raises(cr.LinAlgError, match=r"spsolve: .*singular"):
         sparse.linalg.spsolve(sparse.diags(0 * x), X)
-    with pytest.raises(cr.MissingRuleError, match=r"linalg.eigsh .* take A.toarray\(\)"):
-        sparse.linalg.eigsh(matrix)
+    with pytest.raises(cr.MissingRuleError, match=r"linalg.onenormest .* take A.toarray\(\)"):
+        sparse.linalg.onenormest(matrix)
+    with pytest.raises(TypeError, match=r"exponent 0 makes a dense matrix"):
+        matrix.power(0)
+    with pytest.raises(cr.LinAlgError, match=r"Jacobian .* singular"):  # a double eigenvalue
+        cr.grad(lambda x: sparse.linalg.eigsh(sparse.diags(x), 1, v0=X)[1].sum())(np.ones(N))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +234,13 @@ def test_elements_have_the_type_that_is_asked_for(make: Any) -> None:
     assert (found[0].dtype, found[0].shape) == (wanted.dtype, wanted.shape)
 
 
-@pytest.mark.parametrize("name", ["spsolve", "spsolve-both", "spsolve-right", "spsolve-columns"])
+MAPPED = [
+    *("spsolve", "spsolve-both", "spsolve-right", "spsolve-columns", "gmres-operator"),
+    *("lsqr", "lsqr-wide", "eigsh", "eigsh-vectors", "svds"),
+]
+
+
+@pytest.mark.parametrize("name", MAPPED)
 def test_jacobians_and_vmap_of_solutions(name: str) -> None:
     def function(x: Any) -> Any:
         return PROGRAMS[name](OURS, x)

@@ -1,9 +1,10 @@
-"""`scipy.sparse.linalg` over tensors: solutions of linear systems. Other names are SciPy's own."""
+"""`scipy.sparse.linalg` over tensors: solutions, eigenvalues, exponentials, operators."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from chainrule.backend import is_array, namespace
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
 from chainrule.errors import LinAlgError
-from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.interop.operands import tensor_of
 from chainrule.numpy.array_class import as_ndarrays
-from chainrule.scipy.dispatch import has_tensors, missing_rule
+from chainrule.scipy.dispatch import has_tensors
+from chainrule.scipy.error_texts import explaining
+from chainrule.scipy.linalg.matrix_functions import expm as dense_expm
+from chainrule.scipy.sparse import operators
 from chainrule.scipy.sparse.matrix import SparseMatrix, is_sparse, recorded, scipy_sparse
 from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.namespace import data_of, deepest_level
@@ -130,13 +134,6 @@ def _is_recorded(*values: Any) -> bool:
     return any([isinstance(value, SparseMatrix) or has_tensors(value) for value in values])
 
 
-def _numbers(A: Any) -> Any:
-    if not isinstance(A, SparseMatrix):
-        return arrays_of(A)
-    places = (A.row, A.col)
-    return scipy_sparse.csc_array((np.asarray(tensor_of(A.data).detach()), places), shape=A.shape)
-
-
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """Return the solution of a sparse linear system, recorded by its elements and right side."""
     if not _is_recorded(A, b) or is_sparse(b):
@@ -205,17 +202,11 @@ def factorized(A: Any) -> Any:
 
 def _search(name: str) -> Callable[..., Any]:
     def search(A: Any, b: Any, *args: Any, **settings: Any) -> Any:
-        scipys = getattr(_scipys, name)
-        if not _is_recorded(A, b, settings):
-            return scipys(A, b, *args, **settings)
         if not is_sparse(A):
-            raise missing_rule(
-                f"scipy.sparse.linalg.{name}", "the matrix has to be a sparse one, not an operator"
-            )
-        found, info = scipys(_numbers(A), arrays_of(b), *args, **arrays_of(settings))
-        return _solution(A, b, found.reshape(np.shape(arrays_of(b)))), info
+            return operators.solve_by_search(name, A, b, *args, **settings)
+        found, info = operators.found_by(name, A, b, *args, **settings)
+        return _solution(A, b, found.reshape(np.shape(b))._array), info
 
-    search.__name__ = name
     search.__doc__ = f"Return the solution that {name} finds, recorded as that of the system."
     return search
 
@@ -241,34 +232,68 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     return cnp.linalg.norm(x.toarray(), ord, axis)
 
 
+def _matrix_power(A: Any, power: int) -> Any:
+    """Return a power of a square matrix."""
+    found = recorded(scipy_sparse.eye_array(A.shape[0]))
+    for _ in range(power):
+        found = found @ A
+    return found
+
+
+def _expm(A: Any) -> Any:
+    """Return the exponential, of which all elements are stored."""
+    return recorded(dense_expm(recorded(A).toarray()))
+
+
+_RECORDED: dict[str, Callable[..., Any]] = {
+    **{name: _search(name) for name in _SEARCHES},
+    **{
+        name: functools.partial(operators.least_squares_by_search, name)
+        for name in ("lsqr", "lsmr")
+    },
+    **{name: functools.partial(operators.eigenpairs, name) for name in ("eigsh", "eigs")},
+    "svds": operators.singular_values,
+    "expm_multiply": operators.exponential_times,
+    "expm": _expm,
+    "matrix_power": _matrix_power,
+}
+"""Functions of what is differentiated, for SciPy's."""
+
+_OPERATORS: dict[str, Callable[[], Any]] = {
+    "LinearOperator": operators.linear_operator,
+    "aslinearoperator": lambda: operators.as_operator,
+}
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     scipys = getattr(_scipys, name)
-    if name in _SEARCHES:
-        found: Any = _search(name)
+    if name in _OPERATORS:
+        found = _OPERATORS[name]()
     elif callable(scipys) and not isinstance(scipys, type):
-        found = _checked(name, scipys)
+        found = _either(name, scipys)
     else:
         return scipys
     globals()[name] = found
     return found
 
 
-def _checked(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
-    def checked(*args: Any, **settings: Any) -> Any:
-        if any([isinstance(value, SparseMatrix) for value in (*args, *settings.values())]):
-            _refuse(name)
-        return scipys(*args, **settings)
+def _either(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
+    """Return SciPy's function, and ours where a matrix, an operator or an array records."""
+    ours = _RECORDED.get(name)
 
-    checked.__name__, checked.__doc__ = name, scipys.__doc__
-    return checked
+    @explaining(f"scipy.sparse.linalg.{name}")
+    def either(*args: Any, **settings: Any) -> Any:
+        given = [*args, *settings.values()]
+        if not any([_is_recorded(value) or operators.is_operator(value) for value in given]):
+            return scipys(*args, **settings)
+        if ours is None:
+            raise operators.no_rule(name)
+        return ours(*args, **settings)
 
-
-def _refuse(name: str) -> NoReturn:
-    raise missing_rule(
-        f"scipy.sparse.linalg.{name}", "take A.toarray() and the function of scipy.linalg"
-    )
+    either.__name__, either.__doc__ = name, scipys.__doc__
+    return either
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import chainrule.numpy as cnp
 from chainrule import ops
 from chainrule.autograd.tensor import make
+from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentTypeError, ShapeError
@@ -39,6 +40,7 @@ class SparseMatrix:
 
     __array_ufunc__ = None
     ndim = 2
+    format = "csr"  # which SciPy's own code asks for
 
     def __init__(
         self, data: Any, row: Any, col: Any, shape: Sequence[int], is_matrix: bool = True
@@ -192,6 +194,64 @@ class SparseMatrix:
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
+    # --- functions of each element, and of all ---
+
+    def _map(self, function: Callable[[Any], Any]) -> SparseMatrix:
+        """Return the matrix of a function of the elements, whose value at 0 is 0."""
+        once = _merged(self)
+        return once._with(function(once.data), once.row, once.col, once.shape)
+
+    def power(self, n: float, dtype: Any = None) -> SparseMatrix:
+        """Return the matrix of powers of the elements."""
+        if n == 0:
+            raise ArgumentTypeError("power of a sparse matrix: the exponent 0 makes a dense matrix")
+        found = self._map(lambda data: data**n)
+        return found if dtype is None else found.astype(dtype)
+
+    def __pow__(self, n: Any) -> SparseMatrix:
+        if not self.is_matrix:
+            return self.power(n)
+        found = self if n else recorded(scipy_sparse.eye_array(self.shape[0]))
+        for _ in range(int(n) - 1):
+            found = found @ self
+        return found
+
+    def __abs__(self) -> SparseMatrix:
+        return self._map(abs)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the elements of a diagonal."""
+        return self.data[self.col - self.row == offset].sum()
+
+    def max(self, axis: int | None = None) -> Any:
+        """Return the largest element, zeros as well: also of each column (axis 0) or row."""
+        return self._extreme("max", axis)
+
+    def min(self, axis: int | None = None) -> Any:
+        """Return the smallest element, zeros as well: also of each column (axis 0) or row."""
+        return self._extreme("min", axis)
+
+    def _extreme(self, name: str, axis: int | None) -> Any:
+        return getattr(self.toarray(), name)(axis)
+
+    def getH(self) -> SparseMatrix:
+        """Return the adjoint."""
+        return self.conj().T
+
+    def getrow(self, i: int) -> SparseMatrix:
+        """Return a row, as a matrix."""
+        found: SparseMatrix = self[i : i + 1] if i != -1 else self[i:]
+        return found
+
+    def getcol(self, j: int) -> SparseMatrix:
+        """Return a column, as a matrix."""
+        return self.T.getrow(j).T
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_ELEMENTS:
+            raise AttributeError(f"'SparseMatrix' object has no attribute {name!r}")
+        return lambda: self._map(getattr(cnp, name))
+
     # --- elements elsewhere ---
 
     def __getitem__(self, key: Any) -> Any:
@@ -210,6 +270,15 @@ class SparseMatrix:
         return found
 
 
+_OF_ELEMENTS = frozenset(
+    [
+        *("sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p"),
+        *("sqrt", "rint", "ceil", "floor", "trunc", "sign", "deg2rad", "rad2deg"),
+    ]
+)
+"""Methods of SciPy's matrices that are functions of each element."""
+
+
 def is_sparse(value: Any) -> bool:
     """Return whether a value is a sparse matrix, SciPy's or one that records."""
     return isinstance(value, SparseMatrix) or is_sparse_matrix(value)
@@ -224,7 +293,11 @@ def recorded(value: Any) -> SparseMatrix:
         row, col = matrix.coords
         return SparseMatrix(matrix.data, row, col, matrix.shape, scipy_sparse.isspmatrix(value))
     dense = cnp.atleast_2d(value)
-    row, col = np.nonzero(np.asarray(tensor_of(dense).detach()))
+    numbers = tensor_of(dense).detach()._array
+    if is_known(numbers):
+        row, col = np.nonzero(numbers)
+    else:  # in a compiled function or under vmap, all elements are stored
+        row, col = (part.ravel() for part in np.indices(dense.shape))
     return SparseMatrix(dense[row, col], row, col, dense.shape)
 
 
