@@ -210,8 +210,11 @@ def with_children(node: Any, parts: Iterable[Any]) -> Any:
         return found.with_parts(node, parts)
     if kind is dict:
         return dict(zip(node, parts, strict=True))
-    if isinstance(node, tuple):  # named tuples without their own __new__
-        return tuple.__new__(kind, parts) if hasattr(kind, "_fields") else kind(parts)
+    if isinstance(node, tuple):  # named tuples without their own __new__, with all attributes
+        made = tuple.__new__(kind, parts) if hasattr(kind, "_fields") else kind(parts)
+        if rest := getattr(node, "__dict__", None):
+            made.__dict__.update(rest)
+        return made
     if kind is list:
         return list(parts)
     made = copy.copy(node)

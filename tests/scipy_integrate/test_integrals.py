@@ -12,6 +12,7 @@ import pytest
 
 import chainrule as cr
 
+integrate = cr.scipy.integrate
 scipy_integrate = pytest.importorskip("scipy.integrate")
 
 RNG = np.random.default_rng(3)
@@ -177,7 +178,6 @@ def test_derivatives_of_integrals(name: str) -> None:
 
 @pytest.mark.thorough
 def test_several_variables() -> None:
-    integrate = cr.scipy.integrate
 
     def double(c: Any) -> Any:  # c²/2 ∫ x⁴ from 0 to 1
         return integrate.dblquad(lambda y, x: c * c * x * x * y, 0, 1, 0, lambda x: x)[0]
@@ -193,7 +193,6 @@ def test_several_variables() -> None:
 
 @pytest.mark.thorough
 def test_three_variables() -> None:
-    integrate = cr.scipy.integrate
     triple = integrate.tplquad(lambda z, y, x: x * y * z, 0, 1, 0, 2, 0, lambda x, y: x)
     wanted = scipy_integrate.tplquad(lambda z, y, x: x * y * z, 0, 1, 0, 2, 0, lambda x, y: x)
     assert triple == pytest.approx(wanted)
@@ -266,3 +265,35 @@ def test_an_integrand_that_is_too_rough() -> None:
         warnings.simplefilter("ignore")
         with pytest.raises(cr.AutogradError, match=r"differs from the value, .* singularity"):
             cr.scipy.integrate.quad(lambda x: tracked(1.0) * math.sin(1e5 * x), 0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("integral", "wanted"),  # d/da at 1.0
+    [
+        (
+            lambda a: integrate.tanhsinh(lambda x: np.exp(-a * x * x), -np.inf, np.inf).integral,
+            -np.sqrt(np.pi) / 2,
+        ),
+        (lambda a: integrate.tanhsinh(lambda x: x ** (a - 1.5), 0.0, 1.0).integral, -4.0),
+        (lambda a: integrate.tanhsinh(lambda x: a - x, -1.0, a).integral, 2.0),
+        (lambda a: integrate.nsum(lambda k: 1 / k ** (1.5 + a), 1, np.inf).sum, -0.3873419),
+        (  # exp(x) is infinite where the other factor is zero
+            lambda a: integrate.quad(
+                lambda x: np.exp(0.3 * a * x) * np.exp(-x * x / 2), -np.inf, np.inf
+            )[0],
+            0.09 * np.exp(0.045) * np.sqrt(2 * np.pi),
+        ),
+    ],
+)
+def test_far_away_nodes_leave_derivatives_finite(integral: Any, wanted: float) -> None:
+    assert cr.grad(integral)(1.0) == pytest.approx(wanted, rel=1e-6)
+    jvp = cr.jvp(integral, (1.0,), (1.0,))[1]
+    assert jvp == pytest.approx(wanted, rel=1e-6)
+
+
+def test_rules_that_look_at_values_are_not_compiled() -> None:
+    def total(a: Any) -> Any:
+        return integrate.tanhsinh(lambda x: np.exp(-a[0] * x * x), 0.0, 1.0).integral
+
+    with pytest.raises(cr.AutogradError, match=r"tanhsinh looks at values"):
+        cr.compile(total)(np.array([1.0, 2.0]))

@@ -482,7 +482,10 @@ def as_ndarrays(results: Any) -> Any:
     if kind in (tuple, list):
         return kind([as_ndarrays(part) for part in results])
     if isinstance(results, tuple) and hasattr(results, "_fields"):
-        return kind(*[as_ndarrays(part) for part in results])
+        made = tuple.__new__(kind, [as_ndarrays(part) for part in results])
+        for name, value in getattr(results, "__dict__", {}).items():  # SciPy's further results
+            made.__dict__[name] = as_ndarrays(value)
+        return made
     return results
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+import chainrule.numpy
 from chainrule import ops
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.node import AccumulateGrad, GradientEdge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
@@ -81,6 +82,7 @@ class _Range:
         if self.is_finite:
             return f
         left, right = math.isinf(self.a), math.isinf(self.b)
+        f = _zero_far_away(f)
 
         def at(t: float) -> Any:
             away = (1 - t) / t
@@ -89,6 +91,22 @@ class _Range:
             return f(self.b - away if left else self.a + away) / (t * t)
 
         return at
+
+
+_FAR = 100.0
+"""Argument from which an undefined integrand counts as zero, where another factor is."""
+
+
+def _zero_far_away(f: Callable[[float], Any]) -> Callable[[float], Any]:
+    """Return an integrand that is 0 far away where it is nan, as exp(x) exp(-x²) is there."""
+
+    def at(x: float) -> Any:
+        found = f(x)
+        if abs(x) < _FAR or not np.isnan(arrays_of(found)).any():
+            return found
+        return np.zeros(np.shape(found))
+
+    return at
 
 
 def _sum_over(intervals: Sequence[tuple[float, float]], f: Callable[[float], Any]) -> Any:
@@ -430,3 +448,32 @@ def tplquad(
         return [end(x) if callable(end) else end for end in (gfun, hfun)]
 
     return nquad(func, [inner, middle, [a, b]], args, {"epsabs": epsabs, "epsrel": epsrel})
+
+
+# --- double exponential rules ---------------------------------------------------------------------
+
+
+def without_far_nodes(name: str, f: Function) -> Function:
+    """Return an integrand whose derivative is 0 where it is 0 or not finite, very far away.
+
+    There the rules of SciPy's code have nodes, at which factors of a derivative are infinite.
+    """
+
+    def at(x: Any, *args: Any) -> Any:
+        with no_grad():
+            found = f(x.detach() if isinstance(x, Tensor) else x, *args)
+        _check_known(name, found)
+        found = arrays_of(found)
+        far = np.abs(np.broadcast_to(arrays_of(x), np.shape(found))) > _VERY_FAR
+        dead = ~np.isfinite(found) | ((found == 0) & far)
+        if not dead.any() or dead.ndim == 0:
+            return f(x, *args)
+        first = np.argmin(dead, axis=-1)[..., None]
+        everywhere = np.broadcast_to(arrays_of(x), found.shape)
+        near = np.where(dead, np.take_along_axis(everywhere, first, -1), everywhere)
+        return np.where(dead, found, f(chainrule.numpy.asarray(near), *args))
+
+    return at
+
+
+_VERY_FAR = 1e6

@@ -19,6 +19,7 @@ from chainrule.scipy.dispatch import Table
 from chainrule.scipy.own_code import compose_others as _compose_others
 from chainrule.scipy.stats import (
     counts,
+    fitting,
     half_line,
     hypothesis_tests,
     interval,
@@ -52,8 +53,8 @@ _REASONS = {
         [
             *("rankdata", "spearmanr", "kendalltau", "weightedtau", "mannwhitneyu", "wilcoxon"),
             *("kruskal", "friedmanchisquare", "ranksums", "mood", "ansari", "fligner", "somersd"),
-            *("brunnermunzel", "median_test", "chatterjeexi", "siegelslopes", "theilslopes"),
-            *("ks_1samp", "ks_2samp", "kstest", "cramervonmises", "cramervonmises_2samp"),
+            *("brunnermunzel", "median_test", "chatterjeexi", "siegelslopes"),
+            *("ks_2samp", "kstest", "cramervonmises_2samp"),
             *("epps_singleton_2samp", "page_trend_test", "percentileofscore", "scoreatpercentile"),
         ],
         _RANKS,
@@ -67,8 +68,7 @@ _REASONS = {
         _COUNTS,
     ),
     **dict.fromkeys(
-        ["boxcox_normmax", "yeojohnson_normmax", "fit", "ppcc_max", "bootstrap", "monte_carlo_test",
-         "permutation_test", "goodness_of_fit"],
+        ["boxcox_normmax", "yeojohnson_normmax", "ppcc_max", "goodness_of_fit"],
         _NUMERICAL,
     ),
 }  # fmt: skip
@@ -85,6 +85,7 @@ for _module, _names in ((samples, _SAMPLES), (hypothesis_tests, _TESTS)):
     for _name in _names.split():
         _TABLE.function(_name, "composite")(getattr(_module, _name))
 
+_TABLE.function("fit", "equation")(fitting.fit_within_bounds)
 _compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

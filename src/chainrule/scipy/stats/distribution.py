@@ -18,8 +18,9 @@ from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
-from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.dispatch import call_ours, either, has_tensors
 from chainrule.scipy.operands import floats
+from chainrule.scipy.stats import fitting
 from chainrule.scipy.stats.description import (
     EVALUATE,
     Description,
@@ -208,6 +209,21 @@ class Distribution:
         total = call_ours(ops.sum, (call_ours(_tensor, (logs(x, *parts),), {}),), {})
         return call_ours(_infinite_if_nan, (total,), {})
 
+    def fit(self, data: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the parameters of largest likelihood of the data that SciPy finds.
+
+        Derivatives: with respect to the data, and to parameters that are given (`floc`, `f0`, …).
+        """
+        if not has_tensors(data, *args, *kwds.values()):
+            return self.of_scipy.fit(data, *args, **kwds)
+        return call_ours(fitting.fit, (self, data, args, kwds), {})
+
+    @functools.cached_property
+    def expect(self) -> Function:
+        """Return the mean of a function: an integral over the support, or a sum."""
+        ours = functools.partial(fitting.expect, self)
+        return either(f"scipy.stats.{self.name}.expect", self.of_scipy.expect, ours)
+
     # --- evaluation ---
 
     def _at(self, method: str, x: Any, args: Any, kwds: Any) -> Any:
@@ -347,7 +363,7 @@ class Distribution:
                         "scale a standard draw: loc + scale * draw"
                     )
                 elif name.startswith("fit"):
-                    mend = "Minimise nnlf(theta, data), which has one"
+                    mend = "fit() has one, and nnlf(theta, data) can be minimised"
                 raise AutogradError(f"scipy.stats.{self.name}.{name} has no derivative. {mend}")
             return method(*arrays_of(args), **arrays_of(kwds))
 
@@ -409,6 +425,10 @@ class Frozen:
             self.dist._passed(name, _nothing)(*self.args, **self.kwds)
             return getattr(self.of_scipy, name)
         method, args, kwds = getattr(self.dist, name), self.args, self.kwds
+        if name == "expect":
+            given = dict(zip(self.dist.parameters, self.dist._bound(args, kwds), strict=True))
+            after = {key: given.pop(key) for key in ("loc", "scale") if key in given}
+            return functools.partial(method, args=tuple(given.values()), **after)
         if name == "stats":
             return lambda moments="mv": method(*args, **kwds, moments=moments)
         if name in EVALUATE or name == "interval":
@@ -432,7 +452,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 _METHODS = {
     *EVALUATE,
-    *("mean", "var", "std", "entropy", "median", "interval", "stats", "support"),
+    *("mean", "var", "std", "entropy", "median", "interval", "stats", "support", "expect"),
 }
 
 TABLE: dict[str, Distribution] = {}

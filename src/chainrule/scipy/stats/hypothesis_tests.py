@@ -24,15 +24,35 @@ class _Significance(NamedTuple):
     pvalue: Any
 
 
+class ConfidenceInterval(NamedTuple):
+    """Both ends of an interval of confidence."""
+
+    low: Any
+    high: Any
+
+
+Ends = Callable[[float], tuple[Any, Any]]
+
+
 class SignificanceResult(_Significance):
     """The statistic and the p-value of a test, and for Student's the degrees of freedom `df`."""
 
     df: Any = None
+    ends: Ends | None = None
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """Return the interval that contains the estimate's true value so often."""
+        if self.ends is None:
+            raise AttributeError("this test of tensors has no confidence_interval")
+        return ConfidenceInterval(*self.ends(confidence_level))
 
     def map_parts(self, function: Callable[[Any], Any]) -> SignificanceResult:
         """Return the result with a function applied to all of its parts."""
         made = SignificanceResult(function(self.statistic), function(self.pvalue))
-        made.df = function(self.df)
+        made.df, ends = function(self.df), self.ends
+        if ends is not None:
+            low_and_high = ends
+            made.ends = lambda level: tuple([function(end) for end in low_and_high(level)])
         return made
 
 
@@ -80,11 +100,35 @@ def _student_pvalue(t: Any, df: Any, alternative: str) -> Any:
     raise _unknown_alternative(alternative)
 
 
-def _of_student(t: Any, df: Any, alternative: str, keep: Callable[[Any], Any]) -> Any:
+def _of_student(
+    t: Any, df: Any, alternative: str, keep: Callable[[Any], Any], estimate: Any, error: Any
+) -> Any:
     df = df if isinstance(df, Tensor) else _constant(t, df)
     made = SignificanceResult(keep(t), keep(_student_pvalue(t, df, alternative)))
     made.df = keep(df)
+
+    def reach(level: float) -> Any:
+        return sp.stdtrit(df, _constant(t, level)) * error
+
+    def ends(level: float) -> tuple[Any, Any]:
+        low, high = _ends(estimate, reach, alternative, level)
+        return keep(low), keep(high)
+
+    made.ends = ends
     return made
+
+
+def _ends(
+    estimate: Any, reach: Callable[[float], Any], alternative: str, level: float
+) -> tuple[Any, Any]:
+    """Return both ends of an interval around an estimate; `reach` returns its quantiles."""
+    unbounded = _constant(estimate, np.inf)
+    if alternative == "less":
+        return -unbounded, estimate + reach(level)
+    if alternative == "greater":
+        return estimate - reach(level), unbounded
+    half = reach((1 + level) / 2)
+    return estimate - half, estimate + half
 
 
 # --- Student's ------------------------------------------------------------------------------------
@@ -107,8 +151,13 @@ def ttest_1samp(
     values = with_axis_last(checked("ttest_1samp", x, nan_policy), axis)
     count = values.shape[-1]
     mean, variance = _mean_and_variance(values)
-    t = (mean - popmean) / ops.sqrt(variance / count)
-    return _of_student(t, count - 1, alternative, lambda found: kept(found, x, axis, keepdims))
+    error = ops.sqrt(variance / count)
+    t = (mean - popmean) / error
+
+    def keep(found: Any) -> Any:
+        return kept(found, x, axis, keepdims)
+
+    return _of_student(t, count - 1, alternative, keep, mean, error)
 
 
 def ttest_rel(
@@ -134,7 +183,11 @@ def ttest_ind(
     first, second = [with_axis_last(checked("ttest_ind", x, nan_policy), axis) for x in (a, b)]
     (m1, v1), (m2, v2) = _mean_and_variance(first), _mean_and_variance(second)
     t, df = _two_means(m1, v1, first.shape[-1], m2, v2, second.shape[-1], equal_var)
-    return _of_student(t, df, alternative, lambda found: kept(found, a, axis, keepdims))
+
+    def keep(found: Any) -> Any:
+        return kept(found, a, axis, keepdims)
+
+    return _of_student(t, df, alternative, keep, m1 - m2, (m1 - m2) / t)
 
 
 def _two_means(m1: Any, v1: Any, n1: Any, m2: Any, v2: Any, n2: Any, equal_var: bool) -> Any:
@@ -207,7 +260,19 @@ def pearsonr(
     }
     if alternative not in tails:
         raise _unknown_alternative(alternative)
-    return SignificanceResult(r, tails[alternative]())
+    made = SignificanceResult(r, tails[alternative]())
+
+    def ends(level: float) -> tuple[Any, Any]:  # by Fisher's transformation
+        error = 1 / np.sqrt(count - 3) if count > 3 else np.nan
+
+        def reach(level: float) -> Any:
+            return sp.ndtri(_constant(r, level)) * error
+
+        low, high = _ends(ops.arctanh(r), reach, alternative, level)
+        return ops.tanh(low), ops.tanh(high)
+
+    made.ends = ends
+    return made
 
 
 _TINY = 1e-20

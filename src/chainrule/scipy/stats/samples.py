@@ -11,9 +11,12 @@ from chainrule import ops
 from chainrule.arguments import many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
+from chainrule.implicit import implicit_function
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.scipy.operands import floats
+from chainrule.scipy.stats.description import scipy_stats
 from chainrule.scipy.stats.ratios import sp
+from chainrule.transforms.gradients import grad
 
 Axis = Any
 
@@ -328,13 +331,28 @@ def energy_distance(
 # --- transformations to normality -----------------------------------------------------------------
 
 
+def _likeliest_power(name: str, x: Any) -> Any:
+    """Return the power that SciPy finds, where the slope of the likelihood is zero."""
+    likelihood: Any = boxcox_llf if name == "boxcox" else yeojohnson_llf
+
+    def solver(x: Any) -> Any:
+        return getattr(scipy_stats, name)(arrays_of(x))[1]
+
+    return implicit_function(solver, lambda power, x: grad(lambda p: likelihood(p, x))(power))(x)
+
+
 def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
-    """Return Box and Cox's transformation (xᵝ - 1)/β for a given power `lmbda`."""
+    """Return Box and Cox's transformation (xᵝ - 1)/β for a power `lmbda`.
+
+    Without it, return that of the likeliest power, and the power.
+    """
     if lmbda is None:
-        raise ArgumentTypeError(
-            "boxcox of tensors needs lmbda: the best one is a maximum of boxcox_llf(lmbda, x). "
-            "scipy.stats.boxcox(x.detach().numpy()) returns it"
-        )
+        if alpha is not None or optimizer is not None:
+            raise ArgumentTypeError(
+                "boxcox of tensors takes no alpha and no optimizer: the interval has no derivative"
+            )
+        lmbda = _likeliest_power("boxcox", x)
+        return sp.boxcox(*floats("boxcox", x, lmbda)), lmbda
     return sp.boxcox(*floats("boxcox", x, lmbda))
 
 
@@ -359,12 +377,13 @@ def _yeo_johnson(x: Any, lmb: Any) -> Any:
 
 
 def yeojohnson(x: Any, lmbda: Any = None) -> Any:
-    """Return Yeo and Johnson's transformation for a given power `lmbda`."""
+    """Return Yeo and Johnson's transformation for a power `lmbda`.
+
+    Without it, return that of the likeliest power, and the power.
+    """
     if lmbda is None:
-        raise ArgumentTypeError(
-            "yeojohnson of tensors needs lmbda: the best one is a maximum of "
-            "yeojohnson_llf(lmbda, x). scipy.stats.yeojohnson(x.detach().numpy()) returns it"
-        )
+        lmbda = _likeliest_power("yeojohnson", x)
+        return _yeo_johnson(*floats("yeojohnson", x, lmbda)), lmbda
     return _yeo_johnson(*floats("yeojohnson", x, lmbda))
 
 
