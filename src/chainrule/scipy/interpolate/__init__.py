@@ -20,6 +20,8 @@ from chainrule.scipy.interpolate import (
     polynomial_interpolants,
     radial,
     scattered,
+    smoothing,
+    surfaces,
 )
 from chainrule.scipy.interpolate.interpolant import TABLE as _TABLE
 from chainrule.scipy.interpolate.piecewise import PPoly as _PPoly
@@ -36,8 +38,13 @@ _OURS = (
     scattered.CloughTocher2DInterpolator,
     *(fitpack.UnivariateSpline, fitpack.InterpolatedUnivariateSpline),
     *(fitpack.LSQUnivariateSpline, fitpack.make_lsq_spline, fitpack.splrep),
+    *(smoothing.splprep, smoothing.make_smoothing_spline, surfaces.NdBSpline),
+    *(surfaces.RectBivariateSpline, surfaces.LSQBivariateSpline, surfaces.bisplev),
+    surfaces.SmoothBivariateSpline,
 )
 _TABLE.objects = {found.__name__: found for found in _OURS} | {"pchip": cubic.PchipInterpolator}
+
+_TABLE.refused["bisplrep"] = surfaces.CHOSEN
 
 _compose_others(_TABLE)
 

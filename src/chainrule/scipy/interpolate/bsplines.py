@@ -62,6 +62,29 @@ def basis(t: Tensor, k: int, q: Tensor, nu: int = 0) -> tuple[Tensor, Any]:
     return found, first
 
 
+def design(t: Tensor, k: int, q: Tensor, nu: int = 0) -> Tensor:
+    """Return the derivatives of all B-splines at points, in rows."""
+    rows, first = basis(t, k, q, nu)
+    position = np.arange(t.shape[0] - k - 1) - tensor_of(first)[:, None]
+    known = rows[np.arange(q.shape[0])[:, None], ops.clamp(position, 0, k)]
+    return ops.where((position >= 0) & (position <= k), known, 0)
+
+
+def product_of_splines(knots: Any, c: Tensor, degrees: Any, points: Any, orders: Any) -> Tensor:
+    """Return the values of a product of splines, whose points are arrays, one for each axis."""
+    rows, index, count = [], [], len(knots)
+    for i, (t, k, q, nu) in enumerate(zip(knots, degrees, points, orders, strict=True)):
+        weights, first = basis(t, k, q, nu)
+        rows.append(weights)
+        offsets = np.arange(k + 1).reshape([-1 if j == i else 1 for j in range(count)])
+        index.append(first.reshape((-1, *[1] * count)) + offsets)
+    found: Tensor = c[tuple(index)]
+    for weights in rows:
+        wide = ops.reshape(weights, (*weights.shape, *[1] * (found.ndim - 2)))
+        found = ops.sum(wide * found, dim=1)
+    return found
+
+
 def spline_value(
     t: Any, c: Any, k: int, q: Any, nu: int = 0, extrapolate: Any = True, axis: int = 0
 ) -> Tensor:

@@ -1,7 +1,7 @@
 """FITPACK's splines of one variable: `splrep`, `UnivariateSpline` and its relatives, and fits.
 
-Interpolating splines and those with given knots depend on the data by linear systems. Smoothing
-splines, whose knots FITPACK chooses by the data, have no derivatives.
+Interpolating splines and those with given knots depend on the data by linear systems; for smoothing
+splines see `smoothing`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from chainrule import ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
-from chainrule.interop.operands import tensor_of
-from chainrule.linalg import lstsq
-from chainrule.scipy.dispatch import call_ours, has_tensors, missing_rule
-from chainrule.scipy.interpolate.bsplines import BSpline, basis, make_interp_spline, padded, splev
+from chainrule.interop.operands import is_tracked, tensor_of
+from chainrule.linalg import qr, solve
+from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.interpolate.bsplines import BSpline, design, make_interp_spline, padded, splev
 from chainrule.scipy.interpolate.interpolant import (
     TABLE,
     Interpolant,
@@ -27,6 +27,7 @@ from chainrule.scipy.interpolate.interpolant import (
     require,
 )
 from chainrule.scipy.interpolate.piecewise import PPoly
+from chainrule.scipy.interpolate.smoothing import smoothing
 
 _EXT = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
@@ -42,14 +43,11 @@ def _fitted(x: Any, y: Any, t: Any, k: int, w: Any, axis: int) -> tuple[Tensor, 
         )
     require(name, ops.diff(x) >= 0, "Expect x to be a 1D non-decreasing sequence.")
     require(name, ops.diff(t) >= 0, "Expect t to be a 1D non-decreasing sequence.")
-    rows, first = basis(t, k, x)
-    size = t.shape[0] - k - 1
-    position = np.arange(size) - tensor_of(first)[:, None]
-    known = rows[np.arange(x.shape[0])[:, None], ops.clamp(position, 0, k)]
-    matrix = ops.where((position >= 0) & (position <= k), known, 0)
+    size, matrix = t.shape[0] - k - 1, design(t, k, x)
     weights = ops.broadcast_to(w, x.shape)
     sides = ops.reshape(column(weights, y) * y, (x.shape[0], -1))
-    found = lstsq(cast(weights[:, None] * matrix, sides.dtype), sides)[0]
+    q, r = qr(cast(weights[:, None] * matrix, sides.dtype))
+    found = solve(r, ops.adjoint(q) @ sides)
     return t, ops.reshape(found, (size, *y.shape[1:]))
 
 
@@ -106,12 +104,8 @@ def _spline(name: str, x: Any, y: Any, w: Any, k: int, s: Any, t: Any) -> BSplin
     if t is not None:
         knots = np.concatenate([np.repeat(x[:1], k + 1), t, np.repeat(x[-1:], k + 1)])
         return make_lsq_spline(x, y, knots, k, w)
-    if s != 0:
-        raise missing_rule(
-            f"scipy.interpolate.{name}: a smoothing spline",
-            "FITPACK chooses its knots by the data. With s=0 it goes through the points, and "
-            "make_lsq_spline or LSQUnivariateSpline take knots",
-        )
+    if is_tracked(s) or s != 0:
+        return smoothing(name, x, y, w, k, s)
     return make_interp_spline(x, y, k)
 
 
@@ -141,8 +135,7 @@ def splrep(
 ) -> Any:
     """Return knots, coefficients and degree of a spline: `scipy.interpolate.splrep`.
 
-    Derivatives: with respect to points, values, knots and weights, of splines through all points
-    (``s=0``, the default without weights) and of those with given knots.
+    Derivatives: with respect to points, values, knots, weights and `s`.
 
     Examples
     --------
@@ -157,7 +150,7 @@ def splrep(
         return TABLE.scipys.splrep(x, y, w, xb, xe, k, task, s, t, full_output, per, quiet)
     _without("splrep", xb=xb, xe=xe, full_output=full_output, per=per)
     if s is None:
-        s = 0 if w is None else 1
+        s = 0.0 if w is None else len(x) - np.sqrt(2 * len(x))
     found = _spline("splrep", x, y, w, k, s, t)
     c = found.c
     if has_tensors(c):
@@ -172,8 +165,7 @@ class UnivariateSpline(Interpolant):
 
     Notes
     -----
-    Derivatives: with respect to data and points if ``s=0``; of a smoothing spline with respect to
-    points.
+    Derivatives: with respect to data, weights, `s` and points.
 
     Examples
     --------

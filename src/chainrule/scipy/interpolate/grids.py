@@ -18,9 +18,9 @@ from chainrule.interop.calculus import interval_of
 from chainrule.interop.operands import array_of, arrays_of, may_hold
 from chainrule.scipy.dispatch import call_ours, has_tensors
 from chainrule.scipy.interpolate.bsplines import (
-    basis,
     interpolated,
     make_interp_spline,
+    product_of_splines,
     spline_value,
 )
 from chainrule.scipy.interpolate.cubic import hermite, monotone_slopes
@@ -258,21 +258,6 @@ def _tensor_product(grid: Any, values: Any, degree: int) -> tuple[tuple[Tensor, 
     return tuple(knots), c
 
 
-def _sum_of_products(knots: Any, c: Tensor, degree: int, q: Tensor, nu: Any) -> Tensor:
-    """Return the values of a tensor product of splines at the points in rows."""
-    rows, index, rank = [], [], len(knots)
-    for i, (t, order) in enumerate(zip(knots, nu, strict=True)):
-        weights, first = basis(t, degree, q[:, i], order)
-        rows.append(weights)
-        offsets = np.arange(degree + 1).reshape([-1 if j == i else 1 for j in range(rank)])
-        index.append(first.reshape((-1, *[1] * rank)) + offsets)
-    found: Tensor = c[tuple(index)]
-    for weights in rows:
-        wide = ops.reshape(weights, (*weights.shape, *[1] * (found.ndim - 2)))
-        found = ops.sum(wide * found, dim=1)
-    return found
-
-
 def _nearest(grid: Any, values: Tensor, q: Tensor) -> Tensor:
     index: list[Any] = []
     for i, x in enumerate(grid):
@@ -336,7 +321,9 @@ def _at_points(
     else:
         orders = (0,) * len(grid) if nu is None else nu
         knots, (c,) = coordinates_and_values("RegularGridInterpolator", [*made[0]], [made[1]])
-        found = _sum_of_products(knots, c, _DEGREES[method], q, orders)
+        found = product_of_splines(
+            knots, c, [_DEGREES[method]] * len(knots), ops.unbind(q, 1), orders
+        )
     if not bounded and fill is not None:
         inside = ops.all(ops.stack(insides), dim=0)
         if may_hold(ops.logical_not(inside)):
