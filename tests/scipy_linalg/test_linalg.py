@@ -408,3 +408,13 @@ def test_a_rule_wrong_by_a_ten_thousandth_is_noticed(
         )
     with pytest.raises(AssertionError):
         checks.check_pairing(case)
+
+
+@pytest.mark.parametrize("name", ["solve_continuous_are", "solve_discrete_are"])
+def test_compiled_jacobians_of_riccati_equations(name: str) -> None:
+    def solution(a: Any) -> Any:  # the matrices of the inputs are constants of the program
+        return getattr(cr.scipy.linalg, name)(a, np.eye(2), np.eye(2), np.eye(2))
+
+    a = np.array([[0.3, -0.2], [0.5, 0.1]])
+    compiled = cr.compile(cr.jacobian(solution), backend="numpy")
+    np.testing.assert_allclose(compiled(a), cr.jacobian(solution)(a), 1e-10)

@@ -23,6 +23,7 @@ from chainrule.numpy.array_class import ndarray
 from chainrule.numpy.array_operators import METHODS
 from chainrule.ops.sparse_products import LISTED, is_sparse_matrix, sparse_product
 from chainrule.ops.ufuncs import find_scipy
+from chainrule.transforms.vmap.batched_array import BatchedArray
 
 _STATIC = frozenset(
     [
@@ -60,8 +61,8 @@ _JOINING = (np.concatenate, np.stack)
 
 def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Record a ufunc."""
-    if any(isinstance(x, Tensor) for x in inputs):
-        return NotImplemented  # tensors record their operations themselves
+    if any(isinstance(x, Tensor | BatchedArray) for x in inputs):
+        return NotImplemented  # they record or map their operations themselves
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if getattr(np, ufunc.__name__, None) is not ufunc:
         if find_scipy(ufunc) is not None:
@@ -92,7 +93,7 @@ def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: 
 
 def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Record any other function."""
-    if any(issubclass(kind, Tensor) for kind in types):
+    if any(issubclass(kind, Tensor | BatchedArray) for kind in types):
         return NotImplemented
     out = kwargs.get("out")
     if out is not None:

@@ -37,6 +37,7 @@ from chainrule.scipy.special import (
     distributions,
     elliptic,
     gamma_and_integrals,
+    legendre,
     noncentral,
     orthogonal,
     waves,
@@ -146,6 +147,7 @@ def _spherical(name: str) -> Callable[..., Any]:
 
 
 _ADAPTED: dict[str, Callable[..., Any]] = {
+    **legendre.FUNCTIONS,
     **{name: _spherical(name) for name in bessel.SPHERICAL},
     "lambertw": _lambertw,
     "log_softmax": _log_softmax,

@@ -6,11 +6,14 @@ to 18.9.26), so no formula divides by 1 - x², which is 0 at the ends.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.tensor import Tensor
+from chainrule.operation import SCIPY_UFUNCS
 from chainrule.primitives.primitive import Rule
 from chainrule.scipy.special.ufunc import ufunc, with_parameters
 
@@ -110,15 +113,55 @@ for _name, _factor in (("eval_hermite", 2), ("eval_hermitenorm", 1)):
 
 # --- Legendre functions ---------------------------------------------------------------------------
 
+
+def _slope_of_legendre(xp: Any, m: Array, v: Array, x: Array) -> Array:
+    factor = v + m
+    below = xp.where(factor == 0, v, v - 1)  # there is no function of an order below -v
+    lpmv = xp.special.lpmv
+    return (factor * lpmv(m, below, x) - v * x * lpmv(m, v, x)) / ((1 - x) * (1 + x))
+
+
 ufunc(
     "lpmv",  # DLMF 14.10.5, infinite or nan at ±1
     "m v x",
     integer="m",
     reasons={"v": _DEGREE["n"]},
-    x=lambda xp, m, v, x: (
-        ((v + m) * xp.special.lpmv(m, v - 1, x) - v * x * xp.special.lpmv(m, v, x))
-        / ((1 - x) * (1 + x))
-    ),
+    x=_slope_of_legendre,
+)
+
+
+def _spherical(xp: Any, n: Array, m: Array, theta: Array) -> Array:
+    """Return spherical Legendre functions of integers: SciPy's, or by those that scale them."""
+    if isinstance(theta, Tensor):
+        return SCIPY_UFUNCS["sph_legendre_p"](n, m, theta)
+    if isinstance(theta, np.ndarray):
+        count = np.dtype("l")
+        found = xp.special.sph_legendre_p(xp.astype(n, count), xp.astype(m, count), theta)
+        return xp.astype(found[0], theta.dtype)  # of derivatives of the orders from 0 to 0
+    exists = xp.abs(m) <= n
+    m = xp.masked(m, exists)
+    ratio = xp.special.gammaln(n - m + 1) - xp.special.gammaln(n + m + 1)
+    scale = xp.sqrt((2 * n + 1) / (4 * math.pi)) * xp.exp(ratio / 2)
+    return xp.masked(scale * xp.special.lpmv(m, n, xp.cos(theta)), exists)
+
+
+def _slope_by_angle(xp: Any, n: Array, m: Array, theta: Array) -> Array:
+    """Return the derivative by neighbours (DLMF 14.10.1 and .4), finite at the poles, too."""
+    zero = n * 0
+    above = xp.sqrt(xp.maximum((n - m) * (n + m + 1), zero))
+    below = xp.sqrt(xp.maximum((n + m) * (n - m + 1), zero))
+    after, before = [_spherical(xp, n, m + step, theta) for step in (1, -1)]
+    half = xp.where(xp.sin(theta) < 0, zero - 0.5, zero + 0.5)  # they are functions of |sin θ|
+    return half * (above * after - below * before)
+
+
+ufunc(
+    "sph_legendre_p",
+    "n m theta",
+    integer="n m",
+    kinds=("f", "f", "f"),
+    forward=_spherical,
+    theta=_slope_by_angle,
 )
 
 # --- hypergeometric functions (DLMF 13.3.15, 13.3.22, 15.5.1, 16.3.1) -----------------------------
