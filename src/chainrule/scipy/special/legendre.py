@@ -130,16 +130,16 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
     n, m = _count("sph_harm_y", n), _count("sph_harm_y", m)
     theta, phi = tensor_of(theta), tensor_of(phi)
     # d/dφ multiplies by im
-    turned = [ops.exp(1j * m * phi) * (1j * m) ** order for order in range(diff_n + 1)]
+    waves = [ops.exp(1j * m * phi) * (1j * m) ** order for order in range(diff_n + 1)]
     legendre = sph_legendre_p(n, m, theta, diff_n=diff_n)
-    value = legendre[0] * turned[0]
+    value = legendre[0] * waves[0]
     if not diff_n:
         return value
-    gradient = ops.stack([legendre[1] * turned[0], legendre[0] * turned[1]], dim=-1)
+    gradient = ops.stack([legendre[1] * waves[0], legendre[0] * waves[1]], dim=-1)
     if diff_n == 1:
         return value, gradient
-    mixed = legendre[1] * turned[1]
-    rows = [[legendre[2] * turned[0], mixed], [mixed, legendre[0] * turned[2]]]
+    mixed = legendre[1] * waves[1]
+    rows = [[legendre[2] * waves[0], mixed], [mixed, legendre[0] * waves[2]]]
     matrix = ops.stack([ops.stack(row, dim=-1) for row in rows], dim=-2)
     return value, gradient, matrix
 
