@@ -114,6 +114,10 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
         m.la.eigsh(symmetric(m, x), 1, m.sp.diags(x * x + 1).tocsc(), v0=X)[1] ** 2).ravel(),
     "eigsh-shift": lambda m, x: m.la.eigsh(
         symmetric(m, x), 1, sigma=0.5, v0=X, return_eigenvectors=False),
+    "eigsh-smallest": lambda m, x: m.la.eigsh(
+        symmetric(m, x), 2, which="SA", v0=X, return_eigenvectors=False),
+    "eigs-values": lambda m, x: m.np.real(m.la.eigs(
+        of(m, x), 2, which="LR", v0=X, return_eigenvectors=False)),
     "eigs": lambda m, x: m.np.real(m.la.eigs(of(m, x), 2, v0=X)[0]),
     "eigs-vectors": lambda m, x: abs(m.la.eigs(of(m, x), 1, v0=X)[1]).ravel(),
     "svds": lambda m, x: m.la.svds(of(m, x), 2, v0=X)[1],
@@ -236,7 +240,7 @@ def test_elements_have_the_type_that_is_asked_for(make: Any) -> None:
 
 MAPPED = [
     *("spsolve", "spsolve-both", "spsolve-right", "spsolve-columns", "gmres-operator"),
-    *("lsqr", "lsqr-wide", "eigsh", "eigsh-vectors", "svds"),
+    *("lsqr", "lsqr-wide", "eigsh", "eigsh-vectors", "eigsh-smallest", "svds"),
 ]
 
 

@@ -195,11 +195,15 @@ def eigenpairs(name: str, A: Any, k: int = 6, M: Any = None, *args: Any, **setti
     """Return eigenvalues and vectors as `eigsh` and `eigs` find them."""
     vectors_too = settings.pop("return_eigenvectors", True)
     values, vectors = found_by(name, A, k, M, *args, **settings)
+    order: Any = range(values.shape[0])
+    if not vectors_too:  # SciPy has another order then
+        alone = found_by(name, A, k, M, *args, return_eigenvectors=False, **settings)[0]
+        order = cnp.argmin(cnp.abs(alone[:, None] - values), axis=1)
     times = products(A).times
     inner = products(M).times if M is not None else lambda v: v
     metric = inner if name == "eigsh" else lambda v: v
     pairs = []
-    for i in range(values.shape[0]):
+    for i in order:
         v = vectors[:, i]
         with no_grad():
             scale = cnp.sum(cnp.conj(v) * inner(v))
