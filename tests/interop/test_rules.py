@@ -49,7 +49,7 @@ def test_values_are_numpys(call):
     result = call(*[cr.tensor(array) for array in arrays])
     assert getattr(result, "_fields", None) == getattr(expected, "_fields", None)
     for ours, numpys in zip(flat(result), flat(expected), strict=True):
-        assert isinstance(ours, cr.Tensor | int) or isinstance(numpys, np.integer)
+        assert isinstance(ours, cr.Tensor | int | float) or isinstance(numpys, np.integer)
         assert np.shape(ours) == np.shape(numpys)
         numbers = ours.numpy() if isinstance(ours, cr.Tensor) else np.asarray(ours, numpys.dtype)
         assert numbers.dtype == np.asarray(numpys).dtype

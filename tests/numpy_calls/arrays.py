@@ -37,6 +37,7 @@ ARRAYS = {
 }
 
 TRUE = np.array([[True, False, True], [False, True, True]])
+FEW = np.array([[True] * 4, [False, True, True, True], [True, False, True, True]])
 
 
 def gaps(x):

@@ -127,6 +127,10 @@ POLYNOMIALS = {
         lambda q, v: np.polyfit(q, v, 2),
         lambda q, v: np.polyfit(q, v, 1, w=[1.0, 2.0, 1.0, 3.0, 1.0]),
         lambda q, f: np.polyfit(q, f.T, 2),
+        lambda q, v: np.polyfit(q, v, 2, cov=True),
+        lambda q, f: np.polyfit(q, f.T, 1, cov=True),
+        lambda q, f: np.polyfit(q, f.T, 1, cov="unscaled"),
+        lambda q, v: np.polyfit(q, v, 2, full=True),
     ],
 }
 

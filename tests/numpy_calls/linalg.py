@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib import NumpyVersion
 
 from numpy_calls.arrays import like
 
@@ -11,6 +12,12 @@ def _signless(factors):
     """Return factors that do not depend on the signs of the vectors."""
     return [np.abs(factor) for factor in factors]
 
+
+PLANAR = [  # deprecated, then removed
+    lambda r, w: np.cross(r[:, :2], w[:2]),
+    lambda a, r: np.cross(a[:, :2], r[:2], axisc=0),
+    lambda a, r: np.cross(a.T, r.T[:, :2], axisa=0, axisb=0, axisc=0),
+]
 
 ALGEBRA = {
     np.dot: [
@@ -35,6 +42,7 @@ ALGEBRA = {
         lambda a, b: np.cross(a, b),
         lambda a, r: np.cross(a.T, r.T[:, :2], axisa=0, axisb=0, axisc=0),
         lambda m: np.cross(m, [1.0, 2.0, 3.0], axis=0),
+        *([] if NumpyVersion(np.__version__) >= "2.5.0" else PLANAR),
     ],
     np.tensordot: [
         lambda a, m: np.tensordot(a, m, axes=1),

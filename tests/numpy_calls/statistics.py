@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from numpy_calls.arrays import TRUE, gaps
+from numpy_calls.arrays import FEW, TRUE, gaps
 
 _METHODS = ["linear", "lower", "higher", "midpoint", "hazen", "weibull", "median_unbiased"]
 _METHODS += ["normal_unbiased", "interpolated_inverted_cdf", "inverted_cdf"]
 _METHODS += ["averaged_inverted_cdf", "closest_observation", "nearest"]
+
+_WEIGHTS = np.arange(1.0, 9.0).reshape(4, 2)  # of the axes 2 and 0
 
 STATISTICS = {
     np.sum: [
@@ -80,7 +82,13 @@ STATISTICS = {
         lambda t: np.quantile(t, [0.1, 0.7], axis=(0, 2), keepdims=True),
         *[lambda f, m=m: np.quantile(f, [0.13, 0.5, 0.77], axis=1, method=m) for m in _METHODS],
     ],
-    np.percentile: [lambda a: np.percentile(a, 30), lambda a: np.percentile(a, [10, 90], axis=1)],
+    np.percentile: [
+        lambda a: np.percentile(a, 30),
+        lambda a: np.percentile(a, [10, 90], axis=1),
+        lambda a: np.percentile(a, [30, 80], 0, weights=[1.0, 3.0], method="inverted_cdf"),
+        lambda t: np.percentile(t, 60, (2, 0), weights=_WEIGHTS, method="inverted_cdf"),
+        lambda g: np.percentile(gaps(g), 60, weights=g**2, method="inverted_cdf", keepdims=True),
+    ],
     np.cumsum: [lambda a: np.cumsum(a), lambda a: np.cumsum(a, axis=1)],
     np.cumprod: [lambda a: np.cumprod(a), lambda a: np.cumprod(a, axis=0)],
     np.cumulative_sum: [
@@ -93,22 +101,45 @@ STATISTICS = {
         lambda d: np.cumulative_prod(d[0]),
         lambda a: np.cumulative_prod(a, axis=0, include_initial=True),
     ],
-    np.nansum: [lambda g: np.nansum(gaps(g)), lambda g: np.nansum(gaps(g), axis=1, keepdims=True)],
-    np.nanprod: [lambda g: np.nanprod(gaps(g)), lambda g: np.nanprod(gaps(g), axis=0)],
+    np.nansum: [
+        lambda g: np.nansum(gaps(g)),
+        lambda g: np.nansum(gaps(g), axis=1, keepdims=True),
+        lambda g, o: np.nansum(gaps(g), axis=1, initial=o, where=FEW),
+    ],
+    np.nanprod: [
+        lambda g: np.nanprod(gaps(g)),
+        lambda g: np.nanprod(gaps(g), axis=0),
+        lambda g: np.nanprod(gaps(g), where=FEW, initial=2.0),
+    ],
     np.nancumsum: [lambda g: np.nancumsum(gaps(g)), lambda g: np.nancumsum(gaps(g), axis=1)],
     np.nancumprod: [lambda g: np.nancumprod(gaps(g)), lambda g: np.nancumprod(gaps(g), axis=0)],
     np.nanmean: [
         lambda g: np.nanmean(gaps(g)),
         lambda g: np.nanmean(gaps(g), axis=1, keepdims=True),
+        lambda g: np.nanmean(gaps(g), axis=0, where=FEW),
     ],
     np.nanvar: [
         lambda g: np.nanvar(gaps(g)),
         lambda g: np.nanvar(gaps(g), axis=0, ddof=1),
         lambda c: np.nanvar(c),
+        lambda g: np.nanvar(gaps(g), axis=1, where=FEW, keepdims=True),
+        lambda g, o: np.nanvar(gaps(g), axis=1, mean=o),
     ],
-    np.nanstd: [lambda g: np.nanstd(gaps(g)), lambda g: np.nanstd(gaps(g), axis=1, correction=1)],
-    np.nanmax: [lambda g: np.nanmax(gaps(g)), lambda g: np.nanmax(gaps(g), axis=0, keepdims=True)],
-    np.nanmin: [lambda g: np.nanmin(gaps(g)), lambda g: np.nanmin(gaps(g), axis=1)],
+    np.nanstd: [
+        lambda g: np.nanstd(gaps(g)),
+        lambda g: np.nanstd(gaps(g), axis=1, correction=1),
+        lambda g: np.nanstd(gaps(g), axis=1, where=FEW),
+    ],
+    np.nanmax: [
+        lambda g: np.nanmax(gaps(g)),
+        lambda g: np.nanmax(gaps(g), axis=0, keepdims=True),
+        lambda g, o: np.nanmax(gaps(g), axis=1, initial=o, where=FEW),
+    ],
+    np.nanmin: [
+        lambda g: np.nanmin(gaps(g)),
+        lambda g: np.nanmin(gaps(g), axis=1),
+        lambda g, o: np.nanmin(np.where(np.arange(4) < 3, g, np.nan), axis=0, initial=o),
+    ],
     np.nanmedian: [
         lambda g: np.nanmedian(gaps(g)),
         lambda g: np.nanmedian(gaps(g), axis=1, keepdims=True),
@@ -119,7 +150,10 @@ STATISTICS = {
         lambda g: np.nanquantile(gaps(g), [[0.4, 0.5]]),
         lambda g: np.nanquantile(np.where(np.arange(4) < 3, g, np.nan), 0.5, axis=0),
     ],
-    np.nanpercentile: [lambda g: np.nanpercentile(gaps(g), 60, axis=0)],
+    np.nanpercentile: [
+        lambda g: np.nanpercentile(gaps(g), 60, axis=0),
+        lambda g: np.nanpercentile(gaps(g), [[9, 60]], weights=g**2, method="inverted_cdf"),
+    ],
     np.cov: [
         lambda a: np.cov(a),
         lambda d, e: np.cov(d, e),

@@ -10,12 +10,26 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentTypeError
-from chainrule.interop.operands import is_tracked, tensors_of
+from chainrule.interop.operands import is_tracked, tensor_of, tensors_of
 from chainrule.ops.ufuncs import argument_advice
 
 Function = Callable[..., Any]
 
 _NOT_GIVEN = np._NoValue
+
+_APART = frozenset(
+    {np.atleast_1d, np.atleast_2d, np.atleast_3d, np.meshgrid, np.broadcast_arrays}
+    | {np.full_like, np.bincount, np.interp}
+)
+"""Functions whose operands keep their dtypes beside each other."""
+
+_WEAK = frozenset(
+    {np.where, np.clip, np.select, np.sum, np.prod, np.max, np.min, np.amax, np.amin}
+    | {np.nan_to_num, np.choose, np.insert, np.pad, np.piecewise, np.trapezoid, np.gradient}
+    | {np.put, np.place, np.putmask, np.put_along_axis, np.copyto, np.fill_diagonal}
+    | {np.nansum, np.nanprod, np.nanmax, np.nanmin, np.histogram, np.linspace, np.logspace}
+)
+"""Functions where Python's numbers have no dtype of their own, as in NumPy's ufuncs."""
 _VARIADIC, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
@@ -64,7 +78,7 @@ class Rule:
         if plan is None or any([value is _NOT_GIVEN for value in values]):
             return self._call(args, kwargs)
         if plan.lists or not all([isinstance(values[n], Tensor) for n in plan.operands]):
-            _convert(values, plan)
+            self._convert(values, plan)
         for number in plan.settings:
             if isinstance(values[number], Tensor):
                 return self._call(args, kwargs)
@@ -126,12 +140,31 @@ class Rule:
         values = [given[name] for name in names]
         for members in lists.values():
             values += members
-        tensors = iter(tensors_of(values + list(rest) if self._rest == "operand" else values))
+        values += rest if self._rest == "operand" else ()
+        tensors = iter(self._tensors_of(values))
         for name in names:
             given[name] = next(tensors)
         for name, members in lists.items():
             given[name] = [next(tensors) for _ in members]
         return tuple(tensors) if self._rest == "operand" else rest
+
+    def _convert(self, values: list[Any], plan: _Plan) -> None:
+        """Replace operands among the values by tensors, all at once for their dtypes."""
+        numbers = [number for number in plan.operands if values[number] is not None]
+        operands = [values[number] for number in numbers]
+        lists = [list(values[number]) for number in plan.lists]
+        for members in lists:
+            operands += members
+        tensors = iter(self._tensors_of(operands))
+        for number in numbers:
+            values[number] = next(tensors)
+        for number, members in zip(plan.lists, lists, strict=True):
+            values[number] = [next(tensors) for _ in members]
+
+    def _tensors_of(self, operands: list[Any]) -> list[Tensor]:
+        if self.function in _APART:
+            return [tensor_of(operand) for operand in operands]
+        return tensors_of(operands, weak=self.function in _WEAK)
 
     def _check_unsupported(self, given: dict[str, Any]) -> None:
         """Drop arguments that our function doesn't have; raise if they aren't NumPy's defaults."""
@@ -190,20 +223,6 @@ class Rule:
             p.name for p in self._numpy_signature.values() if p.kind not in (_VARIADIC, _KEYWORDS)
         ]
         return [name for name in named if name not in taken]
-
-
-def _convert(values: list[Any], plan: _Plan) -> None:
-    """Replace operands among the values by tensors, all at once for their dtypes."""
-    numbers = [number for number in plan.operands if values[number] is not None]
-    operands = [values[number] for number in numbers]
-    lists = [list(values[number]) for number in plan.lists]
-    for members in lists:
-        operands += members
-    tensors = iter(tensors_of(operands))
-    for number in numbers:
-        values[number] = next(tensors)
-    for number, members in zip(plan.lists, lists, strict=True):
-        values[number] = [next(tensors) for _ in members]
 
 
 def rule(function: Function, ours: Function, *takes: str) -> Rule:

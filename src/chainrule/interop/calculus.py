@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interop.manipulation import flat
-from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
+from chainrule.interop.operands import array_of, constant, in_double, may_hold, tensors_of
 from chainrule.ops.cumulative import gradient_along_axis
 from chainrule.primitives import convolution
 
@@ -66,7 +66,8 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
         raise ArgumentError(
             f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}"
         )
-    along = [gradient_along_axis(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
+    pairs = zip(distances, axes, strict=True)
+    along = [cast(gradient_along_axis(f, h, i, edge_order), f.dtype) for h, i in pairs]
     return along[0] if len(along) == 1 else tuple(along)
 
 
@@ -95,6 +96,7 @@ def interp(
             "interp: expected xp and fp to be 1-d, of one length and not empty, got the shapes "
             f"{list(fp.shape)} and {list(xp.shape)}"
         )
+    x, xp, fp = in_double(x), in_double(xp), in_double(fp)
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
@@ -103,16 +105,41 @@ def interp(
     outside = ops.logical_or(below, above)
     if may_hold(outside):  # there an infinite x would give nan
         x = ops.where(outside, xp[positions], x)
-    result = fp[positions]
-    if len(xp) > 1:
-        widths = diff(xp)
-        slopes = diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths)
-        result = result + slopes[positions] * (x - xp[positions])
+    with np.errstate(invalid="ignore"):
+        result = _between_points(x, xp, fp, positions)
     if may_hold(below):
         result = ops.where(below, fp[0] if left is None else left, result)
     if may_hold(above):
         result = ops.where(above, fp[-1] if right is None else right, result)
     return result
+
+
+def _between_points(x: Tensor, xp: Tensor, fp: Tensor, positions: Any) -> Tensor:
+    """Return the values on the lines between neighbours, as NumPy does where some are infinite.
+
+    A point has its value, also beside an infinite one; the line may start from either point; and
+    between points of one value there is that one.
+    """
+    start = fp[positions]
+    if len(xp) == 1:
+        return start
+    widths = diff(xp)
+    step = x - xp[positions]
+    slope = (diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths))[positions]
+    result = start + slope * step
+    missing = ops.isnan(result)
+    if not may_hold(missing):
+        return result
+    if fp.is_complex():
+        parts = [_between_points(x, xp, part, positions) for part in (ops.real(fp), ops.imag(fp))]
+        return ops.complex(*parts)
+    end = fp[positions + 1]
+    known = ops.logical_or(ops.equal(start, end), ops.equal(step, 0))
+    known = ops.logical_and(known, ops.logical_not(ops.isnan(x)))
+    other = ops.logical_and(missing, ops.logical_not(known))
+    result = start + ops.where(missing, 0.0, slope) * ops.where(missing, 0.0, step)
+    back = ops.where(other, x - xp[positions + 1], 0.0)
+    return ops.where(other, end + ops.where(ops.equal(back, 0), 0.0, slope) * back, result)
 
 
 def interval_of(x: Tensor, xp: Tensor) -> Any:
@@ -216,11 +243,22 @@ def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
 def cross(
     a: Tensor, b: Tensor, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
-    """Return the cross products of vectors of length 3."""
+    """Return the cross products of vectors of length 3, or the third components of planar ones."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    product = ops.cross(ops.moveaxis(a, axisa, -1), ops.moveaxis(b, axisb, -1), -1)
-    return ops.moveaxis(product, -1, axisc)
+    a, b = ops.moveaxis(a, axisa, -1), ops.moveaxis(b, axisb, -1)
+    sizes = {a.shape[-1], b.shape[-1]}
+    if sizes == {2}:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    if sizes == {2, 3}:
+        a, b = [_in_space(part) for part in (a, b)]
+    return ops.moveaxis(ops.cross(a, b, -1), -1, axisc)
+
+
+def _in_space(vectors: Tensor) -> Tensor:
+    if vectors.shape[-1] == 3:
+        return vectors
+    return ops.cat([vectors, creation.zeros_like(vectors[..., :1])], -1)
 
 
 # --- products -------------------------------------------------------------------------------------

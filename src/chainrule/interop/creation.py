@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import ops
+from chainrule import creation, ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.interop.operands import array_of, constant, is_tracked, tensor_of, tensors_of
+from chainrule.interop.operands import (
+    array_of,
+    constant,
+    in_double,
+    is_tracked,
+    tensor_of,
+    tensors_of,
+)
 from chainrule.ops.permute import reverse_dims
 
 
@@ -134,6 +141,11 @@ def linspace(
     return numbers, distance / parts if parts else distance * np.nan
 
 
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the matrix whose columns are powers of a vector."""
+    return creation.vander(in_double(x), N, increasing)
+
+
 def logspace(
     start: Tensor,
     stop: Tensor,
@@ -159,7 +171,7 @@ def geomspace(
     axis: int = 0,
 ) -> Tensor:
     """Return a geometric sequence from `start` to `stop`, both of one sign."""
-    start, stop = ops.broadcast_tensors(start, stop)
+    start, stop = ops.broadcast_tensors(in_double(start), in_double(stop))
     if start.is_complex() or stop.is_complex() or bool(ops.any(start * stop <= 0)):
         raise ArgumentError(
             "geomspace of tensors: start and stop have to be real, not zero and of one sign; for "

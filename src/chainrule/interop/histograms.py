@@ -16,7 +16,7 @@ from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.interop.manipulation import flat, take_positions
-from chainrule.interop.operands import array_of, constant, tensors_of
+from chainrule.interop.operands import array_of, constant, in_double, tensor_of, tensors_of
 
 Array = Any
 
@@ -26,14 +26,14 @@ def histogram_bin_edges(
 ) -> Tensor:
     """Return the edges of bins, differentiable by the extremes of `a` if they depend on these."""
     if not isinstance(bins, str) and np.ndim(array_of(bins)) == 1:
-        return tensors_of([bins])[0]
+        return tensor_of(bins)
     numbers = array_of(a)
     limits = None if range is None else tuple([array_of(end) for end in range])
     heights = None if weights is None else array_of(weights)
     edges = np.histogram_bin_edges(numbers, bins, limits, heights)
     if not numbers.size and range is None:
         return constant(edges)
-    low, high = (xp.min(a), xp.max(a)) if range is None else tensors_of([a, *range])[1:]
+    low, high = (xp.min(a), xp.max(a)) if range is None else tensors_of([a, *range], weak=True)[1:]
     if array_of(low) == array_of(high):
         low, high = low - 0.5, high + 0.5
     low, high = floating(low), floating(high)
@@ -57,13 +57,18 @@ def histogram(
     return found / ops.diff(edges) / xp.sum(found), edges
 
 
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """Return the count, or the sum of weights, of each integer."""
+    return ops.bincount(x, None if weights is None else in_double(weights), minlength)
+
+
 def histogramdd(
     sample: Any,
     bins: Any = 10,
     range: Any = None,
     density: bool | None = None,
     weights: Tensor | None = None,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+) -> tuple[Tensor, list[Tensor]]:
     """Return the count, or the sum of weights, of each cell, and the edges."""
     columns = _columns(sample)
     count = len(columns)
@@ -75,10 +80,10 @@ def histogramdd(
             f"{len(all_bins)} and ranges for {len(ranges)}"
         )
     triples = zip(columns, all_bins, ranges, strict=True)
-    edges = tuple([histogram_bin_edges(column, part, ends) for column, part, ends in triples])
+    edges = [histogram_bin_edges(column, part, ends) for column, part, ends in triples]
     numbers = [array_of(column) for column in columns]
     found = _count_cells(numbers, [array_of(part) for part in edges], weights)
-    found = cast(found, np.float64) if weights is None else found
+    found = in_double(found) if found.dtype.kind == "f" else cast(found, np.float64)
     if density:
         found = found / xp.sum(found)
         for axis, part in enumerate(edges):
@@ -106,7 +111,7 @@ def histogram2d(
 def _columns(sample: Any) -> list[Tensor]:
     if isinstance(sample, list | tuple):
         return tensors_of(list(sample))
-    points = tensors_of([sample])[0]
+    points = tensor_of(sample)
     return list(ops.unbind(points if points.ndim > 1 else points[:, None], 1))
 
 

@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.errors import ArgumentError
 from chainrule.interop.manipulation import by_positions, flat, ravel, take_positions
-from chainrule.interop.operands import array_of, arrays_of, constant, tensor_of
+from chainrule.interop.operands import array_of, arrays_of, constant, in_double, tensor_of
 
 # --- selection by index ---------------------------------------------------------------------------
 
@@ -149,8 +149,9 @@ def sort(a: Tensor, axis: int | None = -1, stable: Any = None) -> Tensor:
 def sort_complex(a: Tensor) -> Tensor:
     """Return the elements in order, by real and then by imaginary part, as complex numbers."""
     order = np.argsort(array_of(a), axis=-1)
-    dtype = np.complex64 if a.dtype in (np.float32, np.complex64) else np.complex128
-    return cast(ops.take_along_dim(a, constant(order), -1), dtype)
+    real = a if a.is_complex() else in_double(a)
+    dtype = np.complex64 if real.dtype in (np.float32, np.complex64) else np.complex128
+    return cast(ops.take_along_dim(real, constant(order), -1), dtype)
 
 
 def partition(a: Tensor, kth: Any, axis: int | None = -1) -> Tensor:

@@ -10,7 +10,8 @@ import numpy as np
 from chainrule import fft, linalg, ops
 from chainrule.arguments import floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import MissingRuleError
+from chainrule.errors import LinAlgError, MissingRuleError
+from chainrule.interop.operands import may_hold
 from chainrule.linalg.arguments import square
 from chainrule.primitives import solve
 
@@ -45,12 +46,14 @@ def eig(a: Tensor) -> EigResult:
     return EigResult(values, vectors)
 
 
-def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> tuple[Tensor, Tensor, int, Tensor]:
+def lstsq(
+    a: Tensor, b: Tensor, rcond: float | None = None
+) -> tuple[Tensor, Tensor, np.int32, Tensor]:
     """Return the least-squares solution, the residuals, the rank and the singular values."""
     columns = b if b.ndim == 2 else b[:, None]
     solution, residuals, rank, singular = linalg.lstsq(a, columns, rcond, driver="gelsd")
     solution = solution if b.ndim == 2 else solution[:, 0]
-    return solution, residuals, int(rank), singular
+    return solution, residuals, np.int32(int(rank)), singular
 
 
 def svd(
@@ -80,6 +83,19 @@ def qr(a: Tensor, mode: str = "reduced") -> Any:
         )
     result = linalg.qr(a, mode)
     return result.R if mode == "r" else result
+
+
+def cond(x: Tensor, p: Any = None) -> Tensor:
+    """Return the condition number: inf for singular matrices, those of zeros among them."""
+    if 0 in x.shape[-2:]:
+        raise LinAlgError(f"cond is not defined on empty arrays: the shape is {list(x.shape)}")
+    with np.errstate(invalid="ignore"):
+        found = linalg.cond(x, p)
+    missing = ops.isnan(found)
+    if not may_hold(missing):
+        return found
+    has_nan = ops.any(ops.isnan(x), axis=(-2, -1))
+    return ops.where(ops.logical_and(missing, ops.logical_not(has_nan)), np.inf, found)
 
 
 def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:

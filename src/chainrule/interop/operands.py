@@ -20,21 +20,22 @@ from chainrule.ops.wrappers import reshape_result
 Array = Any
 
 
-def tensors_of(values: list[Any]) -> list[Tensor]:
+def tensors_of(values: list[Any], *, weak: bool = False) -> list[Tensor]:
     """Return operands as tensors: lists as NumPy reads them, scalars in the dtype of the tensors.
 
-    If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors.
+    If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors. Beside
+    arrays of the class `ndarray`, Python's numbers have them as well, unless they are `weak`.
     """
     if all([type(value) is float or _has_own_dtype(value) for value in values]) and any(
         [isinstance(value, Tensor) for value in values]
     ):
-        return as_tensors(values)
+        return as_tensors(values if weak else with_dtypes_of_numpy(values, numbers=True))
     listed = [
         _array_of_list(value) if issubclass(type(value), list | tuple) else value
         for value in values
     ]
     if any([isinstance(value, Tensor) for value in listed]):
-        return as_tensors(with_dtypes_of_numpy(listed))
+        return as_tensors(with_dtypes_of_numpy(listed, numbers=not weak))
     # Python's numbers take the dtype of arrays, NumPy's scalars have their own.
     has_arrays = any([is_array(value) for value in listed])
     constants = [_constant(value, weak=has_arrays) for value in listed]
@@ -60,14 +61,25 @@ def _constant(value: Any, *, weak: bool) -> Any:
     return value if weak and not isinstance(value, np.generic) else np.asarray(value)
 
 
-def with_dtypes_of_numpy(operands: Sequence[Any]) -> Sequence[Any]:
-    """Return operands with integer arrays as floats where NumPy's dtype of the result needs it.
+def with_dtypes_of_numpy(operands: Sequence[Any], *, numbers: bool = False) -> Sequence[Any]:
+    """Return operands with integers as floats where NumPy's dtype of the result needs it.
 
-    Tensors keep single precision beside integers, arrays of the class `ndarray` don't.
+    Tensors keep single precision beside integers, arrays of the class `ndarray` don't; NumPy's
+    scalars count as arrays, and with `numbers`, Python's as well.
     """
-    if not any([isinstance(t, Tensor) and t.is_carried and t.dtype in _SINGLE for t in operands]):
+    singles = [isinstance(t, Tensor) and t.is_carried and t.dtype.char in "fF" for t in operands]
+    if not any(singles):
         return operands
-    return [*map(_with_float_dtype, operands)]
+    kinds = (np.generic, int, float, complex) if numbers else np.generic
+    arrays = [np.asarray(value) if isinstance(value, kinds) else value for value in operands]
+    return [*map(_with_float_dtype, arrays)]
+
+
+def in_double(a: Tensor) -> Tensor:
+    """Return `a` in double precision where NumPy's function computes so: not of other tensors."""
+    if not a.is_carried or a.dtype not in _SINGLE:
+        return a
+    return a.astype(np.complex128 if a.is_complex() else np.float64)
 
 
 def _with_float_dtype(value: Any) -> Any:

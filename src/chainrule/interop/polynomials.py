@@ -13,7 +13,8 @@ from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.interop.calculus import convolve
-from chainrule.interop.operands import array_of, constant, tensor_of
+from chainrule.interop.linalg import lstsq
+from chainrule.interop.operands import array_of, constant, in_double, tensor_of
 
 
 def _row(p: Tensor) -> Tensor:
@@ -104,7 +105,7 @@ def polyder(p: Tensor, m: int = 1) -> Tensor:
     if m < 0:
         raise ArgumentError(f"Order of derivative must be positive (see polyint), got {m}")
     for _ in range(m):
-        p = p[:-1] * constant(np.arange(len(p) - 1, 0, -1))
+        p = in_double(p)[:-1] * constant(np.arange(len(p) - 1, 0, -1))
     return p
 
 
@@ -164,9 +165,15 @@ def roots(p: Tensor) -> Tensor:
 
 
 def polyfit(
-    x: Tensor, y: Tensor, deg: Any, rcond: float | None = None, w: Tensor | None = None
-) -> Tensor:
-    """Return the least-squares polynomial of a degree."""
+    x: Tensor,
+    y: Tensor,
+    deg: Any,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Tensor | None = None,
+    cov: bool | str = False,
+) -> Any:
+    """Return the least-squares polynomial of a degree; with `full` or `cov`, how well it fits."""
     if not isinstance(deg, int | np.integer):
         raise ArgumentTypeError(
             f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}"
@@ -176,6 +183,27 @@ def polyfit(
     if w is not None:
         matrix, y = matrix * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
     scale = ops.sqrt(xp.sum(matrix * matrix, axis=0))
-    right = y if y.ndim == 2 else y[:, None]
-    found = linalg.lstsq(matrix / scale, right, rcond=rcond).solution / scale[:, None]
-    return found if y.ndim == 2 else found[:, 0]
+    matrix = matrix / scale
+    rcond = len(x) * np.finfo(matrix.dtype).eps if rcond is None else rcond
+    found, residuals, rank, singular = lstsq(matrix, y, rcond)
+    found = found / (scale[:, None] if y.ndim == 2 else scale)
+    if full:
+        return found, residuals, rank, singular, rcond
+    return (found, _covariance(matrix, scale, residuals, cov, y.ndim)) if cov else found
+
+
+def _covariance(
+    matrix: Tensor, scale: Tensor, residuals: Tensor, kind: bool | str, ndim: int
+) -> Tensor:
+    """Return the covariance of the coefficients of a fit."""
+    points, order = matrix.shape
+    base = linalg.inv(matrix.mT @ matrix) / (scale[:, None] * scale)
+    base = base if ndim == 1 else base[:, :, None]
+    if kind == "unscaled":
+        return base
+    if points <= order:
+        raise ArgumentError(
+            f"polyfit: the number of data points, {points}, must exceed the number of "
+            f"coefficients, {order}, to scale the covariance matrix: or take cov='unscaled'"
+        )
+    return base * (residuals / (points - order))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from chainrule import ops
 from chainrule.arguments import floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
-from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError
-from chainrule.interop.operands import array_of, constant, is_tracked
+from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, DTypeError
+from chainrule.interop.operands import array_of, constant, in_double, is_tracked
 
 Array = Any
 Axis = Any
@@ -23,7 +24,14 @@ _MIN_RANKS_TO_SORT = 16
 
 
 def _at_ranks(
-    a: Tensor, q: Any, axis: Axis, method: Any, keepdims: bool, *, skip_nan: bool
+    a: Tensor,
+    q: Any,
+    axis: Axis,
+    method: Any,
+    keepdims: bool,
+    weights: Any = None,
+    *,
+    skip_nan: bool,
 ) -> Tensor:
     """Return quantiles, interpolated between neighbours in the sorted order."""
     axes = many_dims(axis, a.ndim)
@@ -33,7 +41,10 @@ def _at_ranks(
     n = math.prod([a.shape[i] for i in axes])
     rows = xp.reshape(ops.permute_dims(floating(a), [*others, *axes]), (*shape, n))
     q = np.asarray(q, np.float64)
-    if not is_known(rows._array):
+    if weights is not None:
+        heights = _in_rows(array_of(weights), a, axes, others)
+        result = ops.moveaxis(_row_quantiles(rows, q.ravel(), method, skip_nan, heights), -1, 0)
+    elif not is_known(rows._array):
         function = ops.nanquantile if skip_nan else ops.quantile
         result = function(rows, q.ravel(), -1, interpolation=method)
     elif n:
@@ -44,11 +55,36 @@ def _at_ranks(
     return xp.reshape(result, (*q.shape, *kept))
 
 
-def _row_quantiles(rows: Tensor, q: Array, method: Any, skip_nan: bool) -> Tensor:
+def _in_rows(weights: Array, a: Tensor, axes: Sequence[int], others: list[int]) -> Array:
+    """Return the weights of the elements of each row."""
+    if weights.shape != a.shape:
+        if weights.shape != tuple([a.shape[i] for i in axes]):
+            raise ArgumentError(
+                f"quantile: expected weights of the shape of a, {list(a.shape)}, or of its axis, "
+                f"got {list(weights.shape)}"
+            )
+        order = np.argsort(axes)
+        weights = np.expand_dims(np.transpose(weights, order), tuple(others))
+        weights = np.broadcast_to(weights, a.shape)
+    rows = np.transpose(weights, [*others, *axes])
+    return rows.reshape(*[a.shape[i] for i in others], -1)
+
+
+def _row_quantiles(
+    rows: Tensor, q: Array, method: Any, skip_nan: bool, weights: Array | None = None
+) -> Tensor:
+    if not is_known(rows._array) or (weights is not None and not is_known(weights)):
+        raise CompileError(
+            "quantile: weights= needs the numbers of its arguments, which a compiled or mapped "
+            "function doesn't have: call it outside"
+        )
     numbers = array_of(rows)
     missing = np.isnan(numbers).sum(-1, keepdims=True)
     counts = rows.shape[-1] - (missing if skip_nan else 0 * missing)
-    ranks, undefined = _ranks(counts, q, method)
+    if weights is None:
+        ranks, undefined = _ranks(counts, q, method)
+    else:
+        ranks, undefined = _weighted_ranks(numbers, q, method, skip_nan, weights)
     low = np.floor(ranks).astype(np.int64)
     high = np.minimum(low + 1, np.maximum(counts - 1, 0))
     positions = _positions_of_ranks(numbers, low, high)
@@ -69,6 +105,19 @@ def _ranks(counts: Array, q: Array, method: Any) -> tuple[Array, Array]:
     for count in np.unique(counts[counts > 0]):
         ranks[counts[..., 0] == count] = np.quantile(np.arange(count), q, method=method)
     return ranks, np.broadcast_to(counts == 0, ranks.shape)
+
+
+def _weighted_ranks(
+    numbers: Array, q: Array, method: Any, skip_nan: bool, weights: Array
+) -> tuple[Array, Array]:
+    """Return the ranks of weighted quantiles: NumPy's of the elements' ranks in each row."""
+    own = np.argsort(np.argsort(numbers, -1), -1).astype(np.float64)
+    if skip_nan:
+        own = np.where(np.isnan(numbers), np.nan, own)
+    find = np.nanquantile if skip_nan else np.quantile
+    ranks = np.moveaxis(find(own, q, -1, weights=weights, method=method), 0, -1)
+    undefined = np.isnan(ranks)
+    return np.where(undefined, 0.0, ranks), undefined
 
 
 def _positions_of_ranks(numbers: Array, *ranks: Array) -> list[Array]:
@@ -109,15 +158,23 @@ def _check_q(name: str, q: Any, scale: float) -> Array:
 
 def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
     def find(
-        a: Tensor, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+        a: Tensor,
+        q: Any,
+        axis: Axis = None,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
     ) -> Tensor:
         if a.is_complex():
             raise DTypeError(
                 f"{name}: expected real numbers, got {a.dtype}: a must be an array of real "
                 "numbers, between which to interpolate. Take the real part, or the absolute value"
             )
+        is_single = isinstance(q, int | float) or getattr(q, "dtype", None) == np.float32
+        a = a if is_single and not isinstance(q, np.float64) else in_double(a)
         q = _check_q(name, q, scale)
-        return _at_ranks(a, q, axis, method, keepdims, skip_nan=skip_nan)
+        return _at_ranks(a, q, axis, method, keepdims, weights, skip_nan=skip_nan)
 
     return find
 

@@ -17,7 +17,7 @@ from chainrule.interop.operands import array_of, constant
 Axis = Any
 
 
-def _mask_of(a: Tensor, where: Any) -> Tensor | None:
+def mask_of(a: Tensor, where: Any) -> Tensor | None:
     """Return the mask `where` in the shape of `a`; None if it includes all elements."""
     if where is None or where is True:
         return None
@@ -30,7 +30,8 @@ def _mask_of(a: Tensor, where: Any) -> Tensor | None:
     return ops.broadcast_to(mask, a.shape)
 
 
-def _fill(a: Tensor, mask: Tensor | None, value: Any) -> Tensor:
+def fill(a: Tensor, mask: Tensor | None, value: Any) -> Tensor:
+    """Return `a` with a value where a mask doesn't hold."""
     return a if mask is None else ops.where(mask, a, value)
 
 
@@ -48,7 +49,7 @@ def _sum_or_product(
         initial: Tensor | None = None,
         where: Any = None,
     ) -> Tensor:
-        chosen = _fill(a, _mask_of(a, where), neutral)
+        chosen = fill(a, mask_of(a, where), neutral)
         found = reduction(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
         return found if initial is None else binary(found, initial)
 
@@ -78,7 +79,7 @@ def _extreme(
             return reduction(a, axis=axis, keepdims=keepdims)
         # Masked elements must not share the gradient with an equal `initial`: floats have an
         # infinity for that.
-        chosen = _fill(a, _mask_of(a, where), infinity if a.dtype.kind == "f" else initial)
+        chosen = fill(a, mask_of(a, where), infinity if a.dtype.kind == "f" else initial)
         axes = many_dims(axis, a.ndim)
         if 0 in [a.shape[i] for i in (range(a.ndim) if axes is None else axes)]:
             empty = xp.sum(chosen, axis=axis, dtype=a.dtype, keepdims=keepdims)
@@ -100,10 +101,10 @@ def mean(
 ) -> Tensor:
     """Return the mean, of the elements for which a condition holds."""
     a = floating(cast(a, dtype))
-    mask = _mask_of(a, where)
+    mask = mask_of(a, where)
     if mask is None:
         return cast(ops.mean(a, axis=axis, keepdims=keepdims), dtype)
-    total = xp.sum(_fill(a, mask, 0), axis=axis, keepdims=keepdims)
+    total = xp.sum(fill(a, mask, 0), axis=axis, keepdims=keepdims)
     return cast(total / _count(a, mask, axis, keepdims), dtype)
 
 
@@ -126,12 +127,12 @@ def var(
     """Return the variance: of a population, unless `ddof` or `correction` is given."""
     correction = correction_of(ddof, correction)
     a = _for_variance(a, dtype)
-    mask = _mask_of(a, where)
+    mask = mask_of(a, where)
     if mask is None and mean is None:
         return cast(ops.var(a, axis=axis, correction=correction, keepdims=keepdims), dtype)
     mask = constant(np.ones(a.shape, np.bool_)) if mask is None else mask
     mean = _mean(a, axis, keepdims=True, where=mask) if mean is None else mean
-    centred = _fill(a - mean, mask, 0)
+    centred = fill(a - mean, mask, 0)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     freedom = ops.clamp(_count(a, mask, axis, keepdims) - correction, min=0)
     return cast(xp.sum(squares, axis=axis, keepdims=keepdims) / freedom, dtype)

@@ -13,9 +13,10 @@ from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError
+from chainrule.interop import reductions
 from chainrule.interop.manipulation import flat
-from chainrule.interop.operands import array_of, constant
-from chainrule.interop.reductions import correction_of, mean, root
+from chainrule.interop.operands import array_of, constant, in_double
+from chainrule.interop.reductions import correction_of, mask_of, mean, root
 
 Axis = Any
 
@@ -68,9 +69,21 @@ def _replace_nan(a: Tensor, value: float) -> tuple[Tensor, Tensor]:
     return ops.where(missing, value, a), ops.logical_not(missing)
 
 
-def nanprod(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the product of the elements that are not nan."""
-    return xp.prod(_replace_nan(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+def _sum_without_nan(function: Callable[..., Tensor], neutral: float) -> Callable[..., Tensor]:
+    def total(
+        a: Tensor,
+        axis: Axis = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Tensor | None = None,
+        where: Any = None,
+    ) -> Tensor:
+        return function(_replace_nan(a, neutral)[0], axis, dtype, keepdims, initial, where)
+
+    return total
+
+
+nansum, nanprod = _sum_without_nan(reductions.sum, 0), _sum_without_nan(reductions.prod, 1)
 
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
@@ -112,22 +125,52 @@ def nancumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def _nan_extreme(function: Callable[..., Tensor], infinity: float) -> Any:
-    def extreme(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def extreme(
+        a: Tensor,
+        axis: Axis = None,
+        keepdims: bool = False,
+        initial: Tensor | None = None,
+        where: Any = None,
+    ) -> Tensor:
         if a.dtype.kind not in "f":
-            return function(a, axis=axis, keepdims=keepdims)
+            return function(a, axis, keepdims, initial, where)
         filled, present = _replace_nan(a, infinity)
-        found = function(filled, axis=axis, keepdims=keepdims)
+        found = function(filled, axis, keepdims, initial, where)
+        if initial is not None:
+            return found
         return ops.where(ops.any(present, axis=axis, keepdims=keepdims), found, np.nan)
 
     return extreme
 
 
-nanmax, nanmin = _nan_extreme(xp.max, -np.inf), _nan_extreme(xp.min, np.inf)
+nanmax = _nan_extreme(reductions.max, -np.inf)
+nanmin = _nan_extreme(reductions.min, np.inf)
 
 
-def nanmean(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean(
+    a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False, *, where: Any = None
+) -> Tensor:
     """Return the mean of the elements that are not nan; nan if there are none."""
-    return ops.nanmean(floating(cast(a, dtype)), axis=axis, keepdims=keepdims)
+    a = floating(cast(a, dtype))
+    if where is None or where is True:
+        return ops.nanmean(a, axis=axis, keepdims=keepdims)
+    present = _present(a, where)
+    total = xp.sum(ops.where(present, a, 0), axis=axis, keepdims=keepdims)
+    return total / _freedom(a, present, axis, keepdims)
+
+
+def _present(a: Tensor, where: Any) -> Tensor:
+    """Return the mask of the elements that count: of `where`, and not nan."""
+    present, mask = ops.logical_not(ops.isnan(a)), mask_of(a, where)
+    return present if mask is None else ops.logical_and(present, mask)
+
+
+def _freedom(
+    a: Tensor, present: Tensor, axis: Axis, keepdims: bool, correction: float = 0
+) -> Tensor:
+    """Return the number of elements that count, less a correction; nan for none."""
+    count = cast(ops.count_nonzero(present, axis=axis, keepdims=keepdims), _real(a)) - correction
+    return ops.where(count > 0, count, np.nan)
 
 
 def _real(a: Tensor) -> Any:
@@ -141,17 +184,18 @@ def nanvar(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = None,
+    mean: Tensor | None = None,
     correction: float | None = None,
 ) -> Tensor:
     """Return the variance of the elements that are not nan."""
-    a = floating(cast(a, dtype))
-    present = ops.logical_not(ops.isnan(a))
-    centred = ops.where(present, a - nanmean(a, axis, keepdims=True), 0)
-    count = cast(ops.count_nonzero(present, axis=axis, keepdims=keepdims), _real(a))
-    freedom = count - correction_of(ddof, correction)
+    a, correction = floating(cast(a, dtype)), correction_of(ddof, correction)
+    present = _present(a, where)
+    middle = nanmean(a, axis, keepdims=True, where=where) if mean is None else mean
+    centred = ops.where(present, a - middle, 0)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     total = xp.sum(squares, axis=axis, keepdims=keepdims)
-    return total / ops.where(freedom > 0, freedom, np.nan)
+    return cast(total / _freedom(a, present, axis, keepdims, correction), dtype)
 
 
 def nanstd(
@@ -161,10 +205,14 @@ def nanstd(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = None,
+    mean: Tensor | None = None,
     correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation of the elements that are not nan, with derivative 0 at 0."""
-    return root(nanvar(a, axis, dtype, ddof, keepdims, correction=correction))
+    return root(
+        nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
 
 
 # --- covariances and correlations -----------------------------------------------------------------
@@ -174,7 +222,11 @@ def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     """Return the observations of each variable in a row."""
     if m.ndim > 2 or (y is not None and y.ndim > 2):
         raise ArgumentError("cov: m and y can have two dimensions at most")
-    parts = [floating(cast(part, dtype)) for part in (m, y) if part is not None]
+    parts = [
+        floating(in_double(part) if dtype is None else cast(part, dtype))
+        for part in (m, y)
+        if part is not None
+    ]
     oriented = [part.mT if not rowvar and part.ndim == 2 else part for part in parts]
     return xp.concat([ops.atleast_2d(part) for part in oriented], axis=0)
 

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import polynomial as numpys_polynomials
 
 from chainrule import array_api as xp
-from chainrule import creation, fft, linalg
+from chainrule import fft, linalg
 from chainrule.interop import (
     calculus,
     histograms,
@@ -58,10 +58,10 @@ _SHAPES = [
     rule(np.trim_zeros, manipulation.trim_zeros),
     rule(np.pad, manipulation.pad),
     rule(sliding_window_view, manipulation.sliding_window_view, "subok=-"),
-    rule(np.concatenate, manipulation.concatenate),
-    rule(np.stack, manipulation.stack),
-    rule(np.hstack, manipulation.hstack),
-    rule(np.vstack, manipulation.vstack),
+    rule(np.concatenate, manipulation.concatenate, "casting=-"),
+    rule(np.stack, manipulation.stack, "casting=-"),
+    rule(np.hstack, manipulation.hstack, "casting=-"),
+    rule(np.vstack, manipulation.vstack, "casting=-"),
     rule(np.block, manipulation.block),
     rule(np.split, manipulation.split),
     rule(np.array_split, manipulation.array_split),
@@ -126,6 +126,7 @@ _STATISTICS = [
     rule(np.cumprod, statistics.cumprod),
     rule(np.cumulative_sum, statistics.cumulative_sum),
     rule(np.cumulative_prod, statistics.cumulative_prod),
+    rule(np.nansum, statistics.nansum),
     rule(np.nanprod, statistics.nanprod),
     rule(np.nancumsum, statistics.nancumsum),
     rule(np.nancumprod, statistics.nancumprod),
@@ -139,6 +140,7 @@ _STATISTICS = [
     rule(np.nanpercentile, quantiles.nanpercentile, "overwrite_input=-"),
     rule(np.cov, statistics.cov),
     rule(np.corrcoef, statistics.corrcoef),
+    rule(np.bincount, histograms.bincount),
     rule(np.histogram, histograms.histogram),
     rule(np.histogram_bin_edges, histograms.histogram_bin_edges),
     rule(np.histogram2d, histograms.histogram2d),
@@ -157,7 +159,7 @@ _CALCULUS = [
     rule(np.angle, calculus.angle),
     rule(np.imag, calculus.imag),
     rule(np.real_if_close, calculus.real_if_close),
-    rule(np.vander, creation.vander, "x", "N=", "increasing="),
+    rule(np.vander, interop_creation.vander),
     rule(np.poly, polynomials.poly),
     rule(np.roots, polynomials.roots),
     rule(np.polyval, polynomials.polyval),
@@ -190,7 +192,7 @@ _ALGEBRA = [
     rule(np.inner, calculus.inner),
     rule(np.outer, calculus.outer),
     rule(np.cross, calculus.cross),
-    rule(np.einsum, calculus.einsum),
+    rule(np.einsum, calculus.einsum, "casting=-", "order=-"),
     rule(np.trace, calculus.trace),
     rule(np.linalg.cross, linalg.cross, "x1", "x2", "axis="),
     rule(np.linalg.vecdot, xp.vecdot, "x1", "x2", "axis="),
@@ -217,7 +219,7 @@ _ALGEBRA = [
     rule(np.linalg.norm, linalg.norm, "x", "ord=", "axis=", "keepdims="),
     rule(np.linalg.vector_norm, linalg.vector_norm, "x", "ord=", "axis=", "keepdims="),
     rule(np.linalg.matrix_norm, linalg.matrix_norm, "x", "ord=", "keepdims="),
-    rule(np.linalg.cond, linalg.cond, "x", "p="),
+    rule(np.linalg.cond, interop_linalg.cond),
 ]
 
 _TRANSFORMS = [

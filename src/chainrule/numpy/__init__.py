@@ -36,11 +36,13 @@ from chainrule.numpy.array_class import call as _call
 from chainrule.numpy.array_class import ndarray as ndarray
 from chainrule.numpy.grid import asarray_chkfinite as asarray_chkfinite
 from chainrule.numpy.grid import c_ as c_
+from chainrule.numpy.grid import fftfreq as _fftfreq
 from chainrule.numpy.grid import isfortran as isfortran
 from chainrule.numpy.grid import iterable as iterable
 from chainrule.numpy.grid import kaiser as kaiser
 from chainrule.numpy.grid import ndenumerate as ndenumerate
 from chainrule.numpy.grid import r_ as r_
+from chainrule.numpy.grid import rfftfreq as _rfftfreq
 from chainrule.numpy.grid import vectorize as vectorize
 
 
@@ -169,17 +171,19 @@ def _real_if_possible(w: Any, t: Any) -> Any:
     return w.real if not t.is_complex() and not bool((w.imag != 0).any()) else w
 
 
-_OF_NUMPYS_CODE: dict[str, Callable[..., Any]] = {
+_INSTEAD: dict[str, Callable[..., Any]] = {
+    "fftfreq": _fftfreq,
+    "rfftfreq": _rfftfreq,
     "array_function_dispatch": _undispatched,
     "_to_real_if_imag_zero": _real_if_possible,  # from NumPy 2.5 on
 }
-"""Private functions that NumPy's code calls where it runs again."""
+"""Functions of NumPy's that don't dispatch, and private ones of its code that runs again."""
 
 
 def _of(value: Any) -> Any:
     """Return what stands for a name of NumPy's in this namespace."""
-    if getattr(value, "__name__", "") in _OF_NUMPYS_CODE:
-        return _OF_NUMPYS_CODE[value.__name__]
+    if getattr(value, "__name__", "") in _INSTEAD:
+        return _INSTEAD[value.__name__]
     if isinstance(value, _numpy.ufunc):
         return _Ufunc(value)
     if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):

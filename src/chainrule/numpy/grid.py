@@ -26,7 +26,13 @@ class _Concatenation:
             return as_ndarrays(self._numpys[key])
         arrays = [np.r_[part] if isinstance(part, slice) else part for part in parts]
         if not self._columns:
-            return call(np.concatenate, ([call(np.atleast_1d, (a,), {}) for a in arrays],), {})
+            rows = [call(np.atleast_1d, (a,), {}) for a in arrays]
+            # Numbers have no dtype of their own.
+            kinds = [
+                a if type(a) in (int, float, complex) else r.dtype
+                for a, r in zip(arrays, rows, strict=True)
+            ]
+            return call(np.concatenate, (rows,), {"dtype": np.result_type(*kinds)})
         rows = [call(np.asarray, (a,), {}) for a in arrays]
         at_least_two = [a if np.ndim(a) > 1 else call(np.reshape, (a, (-1, 1)), {}) for a in rows]
         return call(np.concatenate, (at_least_two,), {"axis": -1})
@@ -166,3 +172,13 @@ def kaiser(M: float, beta: Any) -> Any:
     middle = (M - 1) / 2
     width = np.sqrt(1 - ((np.arange(M) - middle) / middle) ** 2)
     return call(np.i0, (width * beta,), {}) / call(np.i0, (beta,), {})
+
+
+def fftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+    """Return the frequencies of a Fourier transform, recorded by the sample spacing."""
+    return np.fft.fftfreq(n, device=device) / d
+
+
+def rfftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+    """Return the frequencies of a Fourier transform of real numbers, recorded by the spacing."""
+    return np.fft.rfftfreq(n, device=device) / d

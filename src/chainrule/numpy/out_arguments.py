@@ -13,7 +13,6 @@ from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ArgumentTypeError
 from chainrule.interop.operands import arrays_of, check_keeps, is_tracked, tensor_of
 from chainrule.ops.indexing import set_at
 
@@ -48,8 +47,26 @@ def written(function: Any, out: Any, results: Any) -> Any:
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
+def _applied_at(ufunc: Any, t: Tensor, indices: Any, values: tuple[Any, ...]) -> Tensor:
+    """Return `t` after a ufunc at some positions: at the k-th occurrences of all in step k."""
+    positions = np.arange(t.numel()).reshape(t.shape)[arrays_of(indices)]
+    rows = [ops.ravel(ops.broadcast_to(tensor_of(value), positions.shape)) for value in values]
+    positions = positions.ravel()
+    order = np.argsort(positions, kind="stable")
+    _, firsts, counts = np.unique(positions[order], return_index=True, return_counts=True)
+    occurrence = np.empty(len(positions), np.intp)
+    occurrence[order] = np.arange(len(positions)) - np.repeat(firsts, counts)
+    flat = ops.ravel(t)
+    for step in range(counts.max(initial=0)):
+        chosen = np.flatnonzero(occurrence == step)
+        places = positions[chosen]
+        results = ufunc(flat[places], *[row[chosen] for row in rows])
+        flat = ops.index_put(flat, (places,), tensor_of(results))
+    return ops.reshape(flat, t.shape)
+
+
 def write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
-    """Do ``ufunc.at``: for `add` and `subtract`, repeated indices add up."""
+    """Do ``ufunc.at``: at repeated indices once for each, which `add` and `subtract` sum."""
     if not isinstance(target, Tensor):
         check_keeps(target, ufunc, *values)
         ufunc.at(target, arrays_of(indices), *arrays_of(values))
@@ -59,10 +76,7 @@ def write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
         key = indices if isinstance(indices, tuple) else (indices,)
         in_place(target, f"{ufunc.__name__}.at", lambda t: ops.index_put(t, key, value, True))
     elif is_tracked(target, values):
-        raise ArgumentTypeError(
-            f"np.{ufunc.__name__}.at has no derivative rule in chainrule; np.add.at and "
-            "np.subtract.at have"
-        )
+        in_place(target, f"{ufunc.__name__}.at", lambda t: _applied_at(ufunc, t, indices, values))
     else:
         result = np.array(target._array)
         ufunc.at(result, arrays_of(indices), *arrays_of(values))

@@ -545,7 +545,7 @@ def _take_ranks(x: Tensor, order: Array, ranks: Array) -> Tensor:
 # --- counts and histograms ------------------------------------------------------------------------
 
 
-@operation(numpy="bincount x weights minlength=")
+@operation()
 def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0) -> Tensor:
     """Count the occurrences of each of the numbers 0, 1, 2, …, or sum their weights.
 

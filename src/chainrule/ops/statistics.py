@@ -361,7 +361,7 @@ def log_softmax(
 # --- sums and means that ignore nan ---------------------------------------------------------------
 
 
-@operation(numpy="nansum a axis= dtype= keepdims=")
+@operation()
 def nansum(
     input: Operand,
     dim: Dims = None,
