@@ -70,6 +70,8 @@ EXPRESSIONS = """
     np.max(x, initial=0)
     np.sum([x[0], 1])
     np.sort_complex(x)
+    np.average(x, weights=[1, 2, 3], returned=True)
+    np.where(x, np.float32(1), i)
     np.linalg.lstsq(np.diag(x), i, rcond=None)
     np.fft.fftfreq(3, x[0])
 """.strip().splitlines()
@@ -156,6 +158,26 @@ def test_ufuncs_at_keep_real_numbers_real():
 
     with pytest.raises(TypeError, match=r"got Double and ComplexDouble"):
         cr.grad(f)(2.0)
+
+
+def test_elements_at_the_edges_are_counted_as_numpy_does():
+    x = numpy.array([1.0, 3.0, 2.0, 0.0, 3.0, 1.5, 4.5])
+    recorded = chainrule.numpy.copy(chainrule.numpy.array(x).requires_grad_())
+    for bins in range(1, 16):
+        counts, edges = numpy.histogram(x, bins)
+        found = chainrule.numpy.histogram(recorded, bins)
+        numpy.testing.assert_array_equal(found[0], counts)
+        numpy.testing.assert_array_equal(found[1].detach().numpy(), edges)
+
+
+def test_unsigned_coordinates_and_integer_values():
+    np = chainrule.numpy
+    x = np.copy(np.array([1.0, 2.0, 4.0]).requires_grad_())
+    assert np.gradient(x, numpy.array([3, 2, 1], "u1")).tolist() == [-1, -1.5, -2]
+    assert np.delete(x, ()).tolist() == [1, 2, 4]
+    np.add.at(x, [0, 0], 1)
+    np.subtract.at(x, [1, 1], numpy.array([1, 2]))
+    assert x.tolist() == [3, -1, 4]
 
 
 def test_frequencies_by_the_sample_spacing():

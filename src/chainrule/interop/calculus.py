@@ -54,7 +54,8 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
     f = floating(f)
     axes = many_dims(axis, f.ndim)
     axes = tuple(range(f.ndim)) if axes is None else axes
-    distances = list(varargs) or [constant(np.ones((), f.dtype))]
+    distances = [h if h.dtype.kind in "fc" else cast(h, np.float64) for h in varargs]
+    distances = distances or [constant(np.ones((), f.dtype))]
     if len(distances) == 1 and not distances[0].ndim:
         distances *= len(axes)
     if len(distances) != len(axes):

@@ -132,7 +132,7 @@ def linspace(
     parts = count - 1 if endpoint else count
     positions = constant(np.arange(count, dtype=np.float64).reshape(-1, *(1,) * start.ndim))
     positions = cast(positions, distance.dtype)
-    numbers = start + positions / max(parts, 1) * distance
+    numbers = positions * (distance / max(parts, 1)) + start  # rounded as NumPy's
     if endpoint and count > 1:  # the last is exactly `stop`, without rounding
         numbers = ops.cat([numbers[:-1], cast(stop, numbers.dtype)[None]], 0)
     numbers = cast(ops.moveaxis(numbers, 0, one_dim(axis, numbers.ndim)), dtype)

@@ -37,8 +37,9 @@ def histogram_bin_edges(
     if array_of(low) == array_of(high):
         low, high = low - 0.5, high + 0.5
     low, high = floating(low), floating(high)
-    steps = constant(np.linspace(0, 1, len(edges), dtype=low.dtype)[1:-1])
-    inner = low + (high - low) * steps
+    # Rounded as NumPy's: elements at an edge are counted by it.
+    steps = constant(np.arange(1, len(edges) - 1).astype(low.dtype))
+    inner = steps * ((high - low) / (len(edges) - 1)) + low
     return ops.cat([low[None], inner, high[None]])
 
 

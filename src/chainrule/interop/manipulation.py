@@ -182,7 +182,7 @@ def roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
 def delete(arr: Tensor, obj: Any, axis: int | None = None) -> Tensor:
     """Return `arr` without the elements at positions along an axis."""
     left_out: Any = obj if isinstance(obj, slice) else array_of(obj)
-    if isinstance(obj, list) and not obj:
+    if isinstance(obj, list | tuple) and not obj:
         left_out = left_out.astype(int)
     return by_positions(arr, lambda positions: np.delete(positions, left_out), axis)
 

@@ -39,7 +39,7 @@ def tensors_of(values: list[Any], *, weak: bool = False) -> list[Tensor]:
     # Python's numbers take the dtype of arrays, NumPy's scalars have their own.
     has_arrays = any([is_array(value) for value in listed])
     constants = [_constant(value, weak=has_arrays) for value in listed]
-    if any([isinstance(t, Tensor) and t.dtype in _SINGLE for t in constants]):
+    if any([isinstance(t, Tensor | ndarray) and t.dtype in _SINGLE for t in constants]):
         constants = [*map(_with_float_dtype, constants)]
     return as_tensors(constants)
 
@@ -67,8 +67,10 @@ def with_dtypes_of_numpy(operands: Sequence[Any], *, numbers: bool = False) -> S
     Tensors keep single precision beside integers, arrays of the class `ndarray` don't; NumPy's
     scalars count as arrays, and with `numbers`, Python's as well.
     """
-    singles = [isinstance(t, Tensor) and t.is_carried and t.dtype.char in "fF" for t in operands]
-    if not any(singles):
+    dtypes = [getattr(t, "dtype", None) for t in operands]
+    if not any([dtype is not None and dtype.char in "fF" for dtype in dtypes]):
+        return operands  # in double precision it makes no difference
+    if not any([isinstance(t, Tensor) and t.is_carried for t in operands]):
         return operands
     kinds = (np.generic, int, float, complex) if numbers else np.generic
     arrays = [np.asarray(value) if isinstance(value, kinds) else value for value in operands]

@@ -57,7 +57,9 @@ def average(
     if holds_somewhere(ops.equal(total, 0)._array):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     result = xp.sum(a * weights, axis=axis, keepdims=keepdims) / total
-    return (result, ops.broadcast_to(total, result.shape)) if returned else result
+    return (
+        (result, cast(ops.broadcast_to(total, result.shape), result.dtype)) if returned else result
+    )
 
 
 # --- cumulative sums, and functions that ignore nan -----------------------------------------------

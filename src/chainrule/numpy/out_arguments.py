@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
+from chainrule.arguments import cast
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor, make
@@ -61,7 +62,9 @@ def _applied_at(ufunc: Any, t: Tensor, indices: Any, values: tuple[Any, ...]) ->
         chosen = np.flatnonzero(occurrence == step)
         places = positions[chosen]
         results = ufunc(flat[places], *[row[chosen] for row in rows])
-        flat = ops.index_put(flat, (places,), tensor_of(results))
+        result = tensor_of(results)
+        result = result if result.is_complex() else cast(result, t.dtype)
+        flat = ops.index_put(flat, (places,), result)
     return ops.reshape(flat, t.shape)
 
 
@@ -73,6 +76,7 @@ def write_at(ufunc: Any, target: Any, indices: Any, *values: Any) -> None:
     elif ufunc in (np.add, np.subtract) and values:
         value = tensor_of(values[0])
         value = ops.negative(value) if ufunc is np.subtract else value
+        value = value if value.is_complex() else cast(value, target.dtype)
         key = indices if isinstance(indices, tuple) else (indices,)
         in_place(target, f"{ufunc.__name__}.at", lambda t: ops.index_put(t, key, value, True))
     elif is_tracked(target, values):
