@@ -170,6 +170,14 @@ def test_elements_at_the_edges_are_counted_as_numpy_does():
         numpy.testing.assert_array_equal(found[1].detach().numpy(), edges)
 
 
+def test_an_axis_by_position_is_no_out_argument():
+    np, x = chainrule.numpy, numpy.ones((2, 2))
+    slopes = cr.grad(lambda a: (np.concatenate((x, a), 1) ** 2).sum())(x)
+    assert slopes.tolist() == [[2, 2], [2, 2]]
+    into = np.empty((2, 4))
+    assert np.concatenate((x, x), 1, into) is into
+
+
 def test_unsigned_coordinates_and_integer_values():
     np = chainrule.numpy
     x = np.copy(np.array([1.0, 2.0, 4.0]).requires_grad_())
