@@ -72,12 +72,17 @@ def register(kind: type, container: NodeType) -> None:
 def _data_array(rest: Any, parts: Any) -> Any:
     """Return a DataArray as another one, or the data alone if labels don't fit their shape."""
     template, (data,) = rest.template, parts
-    return template.copy(data=data) if np.shape(data) == template.shape else data
+    return template.copy(data=data) if _fits(data, template) else data
+
+
+def _fits(data: Any, template: Any) -> bool:
+    """Return whether data are an array of a shape, not a container: a part of a Jacobian."""
+    return children(data) is None and np.shape(data) == template.shape
 
 
 def _dataset(rest: Any, parts: Any) -> Any:
     template = rest.template
-    if all(np.shape(data) == template[name].shape for name, data in parts.items()):
+    if all(_fits(data, template[name]) for name, data in parts.items()):
         return template.copy(data=parts)
     return parts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -257,6 +257,22 @@ def test_xarray_datasets_keep_their_labels() -> None:
     x = xarray.Dataset({"u": ("t", A), "v": ((), 3.0)}, {"t": [1, 2]})
     slope = cr.grad(lambda d: (d.u * d.v).sum())(x)
     xarray.testing.assert_identical(slope, x.copy(data={"u": np.full(2, 3.0), "v": A.sum()}))
+    xarray.testing.assert_identical(cr.jacobian(lambda d: (d.u * d.v).sum())(x), slope)
+    blocks = cr.hessian(lambda d: (d.u * d.v).sum())(x)
+    for block in (blocks["u"]["v"], blocks["v"]["u"]):
+        assert np.asarray(block).tolist() == [1, 1]
+    assert cr.jacobian(lambda d: 2 * d)(x)["u"]["u"].tolist() == [[2, 0], [0, 2]]
+
+
+def test_a_named_tuple_is_one_argument() -> None:
+    class Point(NamedTuple):
+        a: float
+        b: float
+
+    x = Point(2.0, 3.0)
+    assert cr.jvp(lambda p: p.a * p.b, x, Point(1.0, 0.0)) == (6.0, 3.0)
+    assert cr.hvp(lambda p: p.a * p.b, x, Point(1.0, 0.0)) == Point(0.0, 1.0)
+    assert cr.ggnvp(lambda p: p.a * p.b, x, Point(1.0, 0.0)) == Point(9.0, 6.0)
 
 
 def test_pandas_objects_keep_their_labels() -> None:

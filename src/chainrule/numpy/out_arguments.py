@@ -26,7 +26,9 @@ def place_of_out(function: Any) -> int:
     """
     try:
         parameters = inspect.signature(function).parameters.values()
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        names = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
     except (TypeError, ValueError):
         names = []  # of C code, whose signature isn't known
     return names.index("out") if "out" in names else sys.maxsize

@@ -174,8 +174,16 @@ def _place(path: str, name_of: Callable[[int], str] | None) -> str:
 
 
 def as_list(arguments: Any) -> list[Any]:
-    """Return the arguments of a function as a list: a tuple or list of them, or a single one."""
-    return list(arguments) if isinstance(arguments, tuple | list) else [arguments]
+    """Return the arguments of a function as a list: a tuple or list of them, or a single one.
+
+    A named tuple is a single one.
+    """
+    return list(arguments) if are_several(arguments) else [arguments]
+
+
+def are_several(arguments: Any) -> bool:
+    """Return whether an object is a tuple or list of arguments, not a single one."""
+    return isinstance(arguments, tuple | list) and not hasattr(arguments, "_fields")
 
 
 def directions(title: str, like: Any, given: Any, *, back: bool = False) -> list[Tensor | None]:

@@ -23,6 +23,7 @@ from chainrule.transforms.argnums import (
 )
 from chainrule.transforms.arguments import (
     TransformCall,
+    are_several,
     as_list,
     check_callable,
     directions,
@@ -135,7 +136,7 @@ def _by_reverse_mode(
 
 def _like(primals: Any, found: list[Any]) -> Any:
     """Return one result for each primal, in the form in which they were given."""
-    return type(primals)(found) if isinstance(primals, tuple | list) else found[0]
+    return type(primals)(found) if are_several(primals) else found[0]
 
 
 # --- Gauss-Newton ---------------------------------------------------------------------------------
