@@ -93,3 +93,24 @@ def test_constants_of_a_module_outlive_the_transform_that_was_the_first_to_use_i
 
     cr.vmap(first_use)(numpy.array([1.0, 2.0]))
     assert module.DOMAIN.tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("text", [
+    "np.asarray(np.poly1d([a, 2.0, 1.0]))[0] ** 2",
+    "np.polyval(np.poly1d([a, 2.0, 1.0]), 3.0)",
+    "np.real(np.roots(np.poly1d([a, -5.0, 1.0]))[0])",
+    "np.polyder(np.poly1d([a, 2.0, 1.0]))[1]",
+    "np.polyint([1.0, 2.0])[0] * np.polyadd(np.poly1d([a, 2.0]), [a, 1.0])(2.0)",
+    "np.polydiv(np.poly1d([a, 2.0, 1.0]), [1.0, a])[0][0]",
+    "(np.poly1d([a, 2.0, 1.0]) / np.poly1d([1.0, a]))[1].coeffs[0]",
+    "(2.0 * np.poly1d([a, 2.0]) ** 2)[1]",
+])  # fmt: skip
+def test_poly1d_stands_for_its_coefficients(text: str) -> None:
+    def of(module: ModuleType) -> Callable[[Any], Any]:
+        function: Callable[[Any], Any] = eval(f"lambda a: {text}", {"np": module})
+        return function
+
+    ours, numpys = of(np), of(numpy)
+    value, slope = cr.value_and_grad(ours)(1.5)
+    numpy.testing.assert_allclose(value, numpys(1.5), 1e-12)
+    numpy.testing.assert_allclose(slope, (numpys(1.5 + 1e-6) - numpys(1.5 - 1e-6)) / 2e-6, 1e-6)

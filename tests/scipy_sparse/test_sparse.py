@@ -44,6 +44,19 @@ def operator(m: Any, x: Any) -> Any:
 
 TIGHT = {"atol": 1e-15, "btol": 1e-15}
 
+
+def written(m: Any, x: Any) -> Any:
+    """Return a matrix that is written to: elements, a row, places of a mask, and a diagonal."""
+    matrix = m.sp.lil_matrix(m.sp.diags([x, x[1:]], [0, 1], shape=(N, N)))
+    before = matrix.copy()
+    matrix[0, N - 1] = x[1] ** 2
+    matrix[[2, 3], [0, 1]] = x[:2]
+    matrix[1, :] = x * x
+    matrix[2:, 3] *= 2.0
+    matrix.setdiag(x[1:], -1)
+    return matrix.tocsr() + before.tocsr()
+
+
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "constant@x": lambda m, x: A @ x,
     "number*constant": lambda m, x: (x[0] * A) @ x,
@@ -81,6 +94,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "triangle": lambda m, x: m.sp.tril(of(m, x), -1) @ X,
     "part": lambda m, x: of(m, x).tocsr()[1:3, [0, 1, 3]] @ X[:3],
     "element": lambda m, x: of(m, x).tocsr()[0, 2] * x,
+    "written": lambda m, x: written(m, x) @ X,
     "spsolve": lambda m, x: m.la.spsolve(laplacian(m, x).tocsc(), X),
     "spsolve-both": lambda m, x: m.la.spsolve(laplacian(m, x).tocsc(), x),
     "spsolve-right": lambda m, x: m.la.spsolve(A.tocsc(), x),
@@ -183,6 +197,15 @@ def test_what_was_multiplied_and_solved_for_may_be_written_to() -> None:
     np.testing.assert_allclose(cr.grad(lambda x: march(OURS, x))(X), wanted, 1e-6)
 
 
+def test_a_number_times_a_matrix() -> None:
+    def f(t: float) -> Any:
+        return ((t * A + A * t - A * (2.0 / t)) @ X).sum()
+
+    assert cr.grad(f)(1.5) == pytest.approx(2 * (1 + 1 / 1.5**2) * (A @ X).sum())
+    with pytest.raises(TypeError, match=r"unsupported operand type"):
+        cr.grad(lambda t: t * object())(1.5)
+
+
 def test_kinds() -> None:
     sparse = cr.scipy.sparse
     assert type(sparse.csr_matrix(A)) is scipy_sparse.csr_matrix
@@ -199,8 +222,8 @@ def test_kinds() -> None:
 def test_mistakes_are_errors() -> None:
     sparse, x = cr.scipy.sparse, cr.numpy.array(X)
     matrix = sparse.diags(x)
-    with pytest.raises(TypeError, match=r"can't be written to: collect rows, columns"):
-        matrix[0, 0] = 1.0
+    with pytest.raises(IndexError, match=r"out of bounds"):
+        matrix[4, 0] = 1.0
     with pytest.raises(cr.ShapeError, match=r"shape \(4, 4\) doesn't multiply"):
         matrix @ np.ones(3)
     with pytest.raises(cr.ShapeError, match="add: sparse matrices"):

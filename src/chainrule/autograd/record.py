@@ -284,6 +284,10 @@ def types_of_inputs(
     return tuple([(array.shape, array.dtype) for array in arrays])
 
 
+FOREIGN_PRODUCTS: list[Callable[[str, Any, Any], Any]] = []
+"""Functions that multiply tensors by objects of other libraries, or return NotImplemented."""
+
+
 def apply_to_others(primitive: Primitive, a: Any, b: Any) -> Any:
     """Return the result of a binary primitive for operands that have to be converted."""
     function = primitive.apply
@@ -298,6 +302,9 @@ def apply_to_others(primitive: Primitive, a: Any, b: Any) -> Any:
     else:
         x, y = as_operands(a, b)
         if x is NotImplemented:
+            for product in FOREIGN_PRODUCTS:
+                if (found := product(primitive.name, a, b)) is not NotImplemented:
+                    return found
             check_operands(primitive.name, a, b)
             return x
     result = function(x, y)

@@ -30,10 +30,7 @@ def tensors_of(values: list[Any], *, weak: bool = False) -> list[Tensor]:
         [isinstance(value, Tensor) for value in values]
     ):
         return as_tensors(values if weak else with_dtypes_of_numpy(values, numbers=True))
-    listed = [
-        _array_of_list(value) if issubclass(type(value), list | tuple) else value
-        for value in values
-    ]
+    listed = [_array_of(value) for value in values]
     if any([isinstance(value, Tensor) for value in listed]):
         return as_tensors(with_dtypes_of_numpy(listed, numbers=not weak))
     # Python's numbers take the dtype of arrays, NumPy's scalars have their own.
@@ -42,6 +39,18 @@ def tensors_of(values: list[Any], *, weak: bool = False) -> list[Tensor]:
     if any([isinstance(t, Tensor | ndarray) and t.dtype in _SINGLE for t in constants]):
         constants = [*map(_with_float_dtype, constants)]
     return as_tensors(constants)
+
+
+def _array_of(value: Any) -> Any:
+    """Return lists, and objects that stand for a recorded array, such as `poly1d`, as arrays."""
+    kind = type(value)
+    if issubclass(kind, list | tuple):
+        return _array_of_list(value)
+    is_plain = isinstance(value, _PLAIN) or is_array(value) or isinstance(value, ArrayProxy)
+    return value if is_plain or not hasattr(kind, "__array__") else value.__array__()
+
+
+_PLAIN = (int, float, complex, np.generic, Tensor)
 
 
 def _has_own_dtype(value: Any) -> bool:

@@ -158,6 +158,20 @@ def _polynomial_class() -> Any:
     return own.poly1d
 
 
+_OF_POLYNOMIALS = frozenset(["polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint"])
+"""Functions whose results are of the class `poly1d` if an argument is."""
+
+
+def _as_polynomials(function: Callable[..., Any]) -> Callable[..., Any]:
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        result, kind = function(*args, **kwargs), globals().get("poly1d")
+        if kind is None or not any([isinstance(value, kind) for value in args]):
+            return result
+        return tuple(map(kind, result)) if isinstance(result, tuple) else kind(result)
+
+    return update_wrapper(recording, function)
+
+
 sys.meta_path.append(_Finder())
 
 
@@ -200,7 +214,8 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         modules = types.ModuleType
         return [n for n in _numpy.__all__ if not isinstance(getattr(_numpy, n), modules)]
-    value = globals()[name] = _of(getattr(_numpy, name))
+    value = _of(getattr(_numpy, name))
+    globals()[name] = value = _as_polynomials(value) if name in _OF_POLYNOMIALS else value
     return value
 
 

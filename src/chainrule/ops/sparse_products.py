@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.function import Function
+from chainrule.autograd.record import FOREIGN_PRODUCTS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentTypeError
 from chainrule.ops.indexing import index_select
@@ -48,6 +49,16 @@ def sparse_product(left: Any, right: Any, *, elementwise: bool = False) -> Tenso
     if matrix is left:
         return _product(matrix, right)
     return _product(matrix.T, left.mT).mT if left.ndim > 1 else _product(matrix.T, left)
+
+
+def _of_operator(name: str, a: Any, b: Any) -> Any:
+    """Return the result of an operator on a tensor and a sparse matrix."""
+    if name not in ("multiply", "matmul") or not (is_sparse_matrix(a) or is_sparse_matrix(b)):
+        return NotImplemented
+    return sparse_product(a, b, elementwise=name == "multiply")
+
+
+FOREIGN_PRODUCTS.append(_of_operator)
 
 
 def _product(matrix: Any, dense: Tensor) -> Tensor:

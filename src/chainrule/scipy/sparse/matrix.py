@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import make
 from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
-from chainrule.errors import ArgumentTypeError, ShapeError
+from chainrule.errors import ShapeError
 from chainrule.interop.operands import tensor_of
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops.sparse_products import is_sparse_matrix
@@ -87,8 +87,8 @@ class SparseMatrix:
         return self.T
 
     def copy(self, *_: Any, **__: Any) -> SparseMatrix:
-        """Return the matrix itself: it can't be written to."""
-        return self
+        """Return a copy, recorded."""
+        return self._with(self.data, self.row, self.col, self.shape)
 
     tocsr = tocsc = tocoo = todia = tolil = todok = tobsr = asformat = copy
 
@@ -255,14 +255,29 @@ class SparseMatrix:
     # --- elements elsewhere ---
 
     def __getitem__(self, key: Any) -> Any:
-        found = rearranged(lambda labels: labels.tocsr()[key], self)
+        kind = scipy_sparse.csr_matrix if self.is_matrix else scipy_sparse.csr_array
+        found = rearranged(lambda labels: kind(labels)[key], self)
         return found if isinstance(found, SparseMatrix) else found.sum()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise ArgumentTypeError(
-            "a sparse matrix that records can't be written to: collect rows, columns and elements "
-            "in lists, and make it of these: csr_matrix((elements, (rows, columns)), shape)"
-        )
+        row, col = _places_of(key, self.shape)
+        value = cnp.asarray(value.toarray() if is_sparse(value) else value)
+        new = cnp.ravel(cnp.broadcast_to(value, row.shape))
+        flat = (row * self.shape[1] + col).ravel()
+        _, from_end = np.unique(flat[::-1], return_index=True)
+        last = flat.size - 1 - from_end  # of those at one place
+        kept = np.flatnonzero(~np.isin(self.places, flat))
+        self.data = cnp.concatenate([self.data[kept], new[last]])
+        self.row = np.concatenate([self.row[kept], row.ravel()[last]])
+        self.col = np.concatenate([self.col[kept], col.ravel()[last]])
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Write to a diagonal."""
+        row = np.arange(max(-k, 0), min(self.shape[0], self.shape[1] - k))
+        if np.ndim(values):
+            row = row[: len(values)]
+            values = values[: len(row)]
+        self[row, row + k] = values
 
     def reshape(self, *shape: Any, **settings: Any) -> SparseMatrix:
         """Return the elements in another shape."""
@@ -277,6 +292,17 @@ _OF_ELEMENTS = frozenset(
     ]
 )
 """Methods of SciPy's matrices that are functions of each element."""
+
+
+def _places_of(key: Any, shape: tuple[int, int]) -> Any:
+    """Return the rows and the columns that an index refers to."""
+    if not isinstance(key, tuple) and getattr(key, "dtype", None) == np.bool_ and key.ndim == 2:
+        return np.nonzero(key)
+    first, second = key if isinstance(key, tuple) else (key, slice(None))
+    row, col = np.arange(shape[0])[first], np.arange(shape[1])[second]
+    if row.ndim and (isinstance(first, slice) or isinstance(second, slice)):
+        row = row[:, None]
+    return np.broadcast_arrays(row, col)
 
 
 def is_sparse(value: Any) -> bool:
