@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import make
 from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentTypeError, ShapeError
 from chainrule.interop.operands import tensor_of
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops.sparse_products import is_sparse_matrix
