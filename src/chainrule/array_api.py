@@ -322,8 +322,8 @@ def _dtypes(
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of NumPy, which records on tensors: xarray calls them."""
+    """Return a function of NumPy, which records on tensors, or its `lib`: xarray calls them."""
     function = getattr(np, name, None)
-    if isinstance(function, type(np.sum)):  # a function that dispatches on its arguments
+    if isinstance(function, type(np.sum)) or function is np.lib:  # they dispatch on arguments
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

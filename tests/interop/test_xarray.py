@@ -36,6 +36,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "shift": lambda d: d.shift(a=1, fill_value=0.0),
     "pad": lambda d: d.pad(b=1, constant_values=3.0),
     "dot": lambda d: xarray.dot(d, d, dim="b"),
+    "rolling": lambda d: d.rolling(b=2).mean().isel(b=slice(1, None)),
     "concat": lambda d: xarray.concat([d, d], "a"),
     "dataset": lambda d: xarray.Dataset({"v": d}).mean("a").v,
     "groups": lambda d: d.groupby("a").mean(),

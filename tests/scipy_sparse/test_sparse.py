@@ -81,6 +81,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "transpose-sum": lambda m, x: m.np.asarray((of(m, x).T + A).sum(0)).ravel(),
     "difference": lambda m, x: (A - of(m, x) - laplacian(m, x)).tocsr().dot(x),
     "diagonal": lambda m, x: laplacian(m, x).diagonal(),
+    "diagonals": lambda m, x: m.np.concatenate([of(m, x).tocsr().diagonal(k) for k in (-1, 2)]),
     "toarray": lambda m, x: of(m, x).toarray().ravel(),
     "multiply": lambda m, x: of(m, x).multiply(np.outer(X, X)) @ X,
     "product": lambda m, x: (of(m, x) @ laplacian(m, x)) @ X,

@@ -240,3 +240,19 @@ def test_wrong_estimates() -> None:
     with pytest.raises(ValueError, match="only handles 1D"):
         kde.integrate_box_1d(0, 1)
     assert kde.resample(3, seed=1).shape == (2, 3)
+
+
+@pytest.mark.parametrize("x", [[0.3], [[0.3, 0.2]], [[[0.3, 0.2]], [[1.0, 0.1]]]])
+def test_densities_have_no_dimensions_of_one_element(x: Any) -> None:
+    x = np.array(x)
+    for name, more in (("multivariate_normal", {}), ("multivariate_t", {"df": 3.0})):
+        cov = 2 * np.eye(x.shape[-1])
+        wanted = getattr(scipy_stats, name)(np.zeros(len(cov)), cov, **more).logpdf(x)
+
+        def logpdf(cov: Any) -> Any:
+            mean = np.zeros(len(cov))
+            return getattr(cr.scipy.stats, name)(mean, cov, **more).logpdf(x)  # noqa: B023
+
+        value, _ = cr.vjp(logpdf, cov)
+        assert np.shape(value) == np.shape(wanted)
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)

@@ -108,13 +108,14 @@ class SparseMatrix:
 
     todense = toarray
 
-    def diagonal(self) -> Any:
-        """Return the elements of the diagonal."""
-        on = self.row == self.col
-        total = zeros(min(self.shape), dtype=self.dtype)
-        return as_ndarrays(
-            ops.index_add(total, 0, make(self.row[on], None), tensor_of(self.data[on]))
+    def diagonal(self, k: int = 0) -> Any:
+        """Return the elements of a diagonal."""
+        first, on = max(-k, 0), self.col - self.row == k
+        total = zeros(
+            max(min(self.shape[0] - first, self.shape[1] - max(k, 0)), 0), dtype=self.dtype
         )
+        places = make(self.row[on] - first, None)
+        return as_ndarrays(ops.index_add(total, 0, places, tensor_of(self.data[on])))
 
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of the elements, or of those in each row (axis 1) or column (axis 0)."""

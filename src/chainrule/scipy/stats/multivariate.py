@@ -81,7 +81,8 @@ class Multivariate:
             if not has_tensors(*args, *kwds.values()):
                 return scipys(*args, **kwds)
             if ours is not None:
-                return call_ours(ours, args, kwds)
+                density = _squeezed(ours) if name in ("pdf", "logpdf") else ours
+                return call_ours(density, args, kwds)
             if is_tracked(args, kwds):
                 raise AutogradError(
                     f"scipy.stats.{self.name}.{name} has no derivative: {PASSED.get(name, _OTHER)}."
@@ -91,6 +92,11 @@ class Multivariate:
 
         method.__name__ = name
         return method
+
+
+def _squeezed(function: Function) -> Function:
+    """Return a function without dimensions of one element in its result, as SciPy's densities."""
+    return lambda *args, **kwds: ops.squeeze(function(*args, **kwds))
 
 
 _EXPONENTIALS = {"pdf": "logpdf", "pmf": "logpmf"}
