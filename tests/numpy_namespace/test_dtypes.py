@@ -71,6 +71,8 @@ EXPRESSIONS = """
     np.sum([x[0], 1])
     np.sort_complex(x)
     np.average(x, weights=[1, 2, 3], returned=True)
+    np.quantile(x, [0.5], method="nearest")
+    np.histogram2d(x, i, 3, density=True)
     np.where(x, np.float32(1), i)
     np.linalg.lstsq(np.diag(x), i, rcond=None)
     np.fft.fftfreq(3, x[0])

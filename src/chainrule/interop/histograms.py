@@ -111,7 +111,9 @@ def histogram2d(
 
 def _columns(sample: Any) -> list[Tensor]:
     if isinstance(sample, list | tuple):
-        return tensors_of(list(sample))
+        columns = tensors_of(list(sample))
+        joint = np.result_type(*[column.dtype for column in columns])
+        return [cast(column, joint) for column in columns]
     points = tensor_of(sample)
     return list(ops.unbind(points if points.ndim > 1 else points[:, None], 1))
 

@@ -156,6 +156,10 @@ def _check_q(name: str, q: Any, scale: float) -> Array:
     return q
 
 
+_PICKING = frozenset(["inverted_cdf", "closest_observation", "lower", "higher", "nearest"])
+"""Methods that return elements, without arithmetic."""
+
+
 def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
     def find(
         a: Tensor,
@@ -172,7 +176,8 @@ def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
                 "numbers, between which to interpolate. Take the real part, or the absolute value"
             )
         is_single = isinstance(q, int | float) or getattr(q, "dtype", None) == np.float32
-        a = a if is_single and not isinstance(q, np.float64) else in_double(a)
+        if method not in _PICKING and (not is_single or isinstance(q, np.float64)):
+            a = in_double(a)
         q = _check_q(name, q, scale)
         return _at_ranks(a, q, axis, method, keepdims, weights, skip_nan=skip_nan)
 
