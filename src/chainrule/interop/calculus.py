@@ -128,9 +128,9 @@ def _between_points(x: Tensor, xp: Tensor, fp: Tensor, positions: Any) -> Tensor
     step = x - xp[positions]
     slope = (diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths))[positions]
     result = start + slope * step
-    missing = ops.isnan(result)
-    if not may_hold(missing):
+    if is_known(result._array) and not np.isnan(result._array).any():
         return result
+    missing = ops.isnan(result)
     if fp.is_complex():
         parts = [_between_points(x, xp, part, positions) for part in (ops.real(fp), ops.imag(fp))]
         return ops.complex(*parts)

@@ -85,7 +85,21 @@ def _sum_without_nan(function: Callable[..., Tensor], neutral: float) -> Callabl
     return total
 
 
-nansum, nanprod = _sum_without_nan(reductions.sum, 0), _sum_without_nan(reductions.prod, 1)
+_nansum, nanprod = _sum_without_nan(reductions.sum, 0), _sum_without_nan(reductions.prod, 1)
+
+
+def nansum(
+    a: Tensor,
+    axis: Axis = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Tensor | None = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the sum of the elements that are not nan."""
+    if initial is None and where is None:
+        return ops.nansum(a, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _nansum(a, axis, dtype, keepdims, initial, where)
 
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
