@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import pickle
 import warnings
@@ -15,6 +16,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
+from helpers.torch_comparison import same_as_torch
 
 # --- constructors of tensors ----------------------------------------------------------------------
 
@@ -59,11 +61,12 @@ def test_tensor_makes_one_of_the_default_dtype() -> None:
         cr.set_default_dtype(cr.float32)
 
 
-def test_tensor_of_a_tensor_shares_its_memory_outside_the_graph() -> None:
+def test_tensor_of_a_tensor_is_a_view_of_it() -> None:
     x = cr.ones(2, requires_grad=True)
-    y = cr.Tensor(x)
-    assert not y.requires_grad
-    assert y.data_ptr() == x.data_ptr()
+    for y in (cr.Tensor(x), cr.FloatTensor(x)):
+        assert y.data_ptr() == x.data_ptr()
+        assert cr.autograd_grad((2 * y).sum(), x)[0].tolist() == [2, 2]
+    assert cr.Tensor(cr.tensor([1, 2])).dtype == cr.int64
 
 
 def test_a_size_is_a_shape_and_a_tuple_is_values() -> None:
@@ -695,3 +698,114 @@ def test_modules_of_functions_and_of_checks(monkeypatch: pytest.MonkeyPatch) -> 
     module = import_module("chainrule.autograd.gradcheck")
     monkeypatch.delitem(vars(cr.autograd), "gradcheck")  # the import set it
     assert module.gradcheck is check is cr.autograd.gradcheck
+
+
+def test_functions_of_lists_of_tensors_as_in_pytorch() -> None:
+    def program(lib):
+        a, b = [[lib.tensor(x) * n for n in (1.0, 2.0)] for x in ([3.0, 4.0], [5.0, 0.5])]
+        lib._foreach_addcdiv_(a, b, b, [1.0, 2.0])
+        lib._foreach_lerp_(a, b, 0.25)
+        lib._foreach_maximum_(a, b)
+        found = [lib._foreach_sub(a, b, alpha=2), lib._foreach_pow(2.0, b), lib._foreach_norm(b)]
+        found += [lib._foreach_mul(a, lib.tensor(2.0)), lib._foreach_addcmul(a, b, b, value=3)]
+        return [x for each in (a, *found) for x in each]
+
+    same_as_torch(program)
+    with pytest.raises(RuntimeError, match="same number of tensors, got 1 and 2"):
+        cr._foreach_add([cr.ones(1)], [1, 2])
+    with pytest.raises(AttributeError, match="_foreach_nothing"):
+        cr._foreach_nothing  # noqa: B018
+
+
+def test_assertions_of_scripts() -> None:
+    cr._assert(True, "fine")
+    with pytest.raises(AssertionError, match="wrong"):
+        cr._assert(False, "wrong")
+    with pytest.raises(RuntimeError, match="late"):
+        cr._check(cr.tensor(False), lambda: "late")
+
+
+def test_a_storage_is_the_memory_of_a_tensor() -> None:
+    x = cr.tensor([[4.0, 1.0], [5.0, 3.0]])
+    memory = x[1].storage()
+    memory[0] = 2.0
+    assert (list(memory), x[0, 0].item()) == ([2, 1, 5, 3], 2)
+    assert memory.data_ptr() == x.t().untyped_storage().data_ptr() == x.data_ptr()
+    assert (len(memory), memory.size(), memory.element_size(), memory.nbytes()) == (4, 4, 4, 16)
+    assert (x.untyped_storage().size(), memory[1:3].tolist()) == (16, [1, 5])
+    assert repr(memory).endswith("[Storage of float32, of size 4]")
+    w = cr.ones(2, requires_grad=True)
+    y = (w * w).sum()
+    w.storage()[0] = 3.0
+    with pytest.raises(cr.AutogradError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_parts_that_pytorch_lets_one_write_to() -> None:
+    x = cr.arange(5)
+    for parts in (x.unsafe_chunk(2), cr.unsafe_split(x, 3), x.unsafe_split_with_sizes([3, 2])):
+        assert [part.tolist() for part in parts] == [[0, 1, 2], [3, 4]]
+
+
+def test_names_of_the_script_compiler() -> None:
+    jit = cr.jit
+    future = jit.fork(lambda x, y: x + y, cr.ones(1), y=1)
+    assert jit.wait(future.then(lambda f: f.wait() * 2)).item() == 4
+    assert (future.done(), jit.Future().done()) == (True, False)
+    with pytest.raises(cr.ArgumentError, match="no result"):
+        jit.Future().wait()
+    net = nn.Linear(1, 1)
+    assert jit.freeze(net) is jit.optimize_for_inference(net) is jit.trace_module(net, {}) is net
+    assert jit.annotate(list[int], []) == [] == jit.Attribute([], list[int])
+    jit.set_fusion_strategy([("STATIC", 1)])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "wanted"),
+    [
+        ([1], list[int], True),
+        ([1], list[str], False),
+        ({"a": 1}, dict[str, int], True),
+        ({"a": 1}, dict[int, int], False),
+        ((1, "a"), tuple[int, str], True),
+        ((1, 2), tuple[int, str], False),
+        (None, int | None, True),
+        (1, (int, str), True),
+    ],
+)
+def test_types_with_those_of_their_elements(value: Any, kind: Any, wanted: bool) -> None:
+    assert cr.jit.isinstance(value, kind) is wanted
+
+
+@pytest.mark.parametrize("dtype", [cr.float32, cr.complex64, cr.int16, cr.uint8, cr.bool])
+def test_random_tensors_for_tests(dtype: np.dtype) -> None:
+    x = cr.testing.make_tensor(
+        (30, 4), dtype=dtype, device="cpu", noncontiguous=True, exclude_zero=True
+    )
+    assert (x.shape, x.dtype, x.is_contiguous()) == ((30, 4), dtype, False)
+    assert x.to(cr.complex64).abs().min() > 0
+    y = cr.testing.make_tensor(50, dtype=cr.float64, device="cpu", low=2, requires_grad=True)
+    assert y.requires_grad
+    assert 2 <= y.min() <= y.max() < 9
+    with pytest.raises(cr.ArgumentError, match="low must be less than high"):
+        cr.testing.make_tensor(1, dtype=cr.float32, device="cpu", low=1, high=0)
+
+
+def test_an_optimizer_may_have_an_abstract_class_before_it() -> None:
+    class Base(abc.ABC, cr.optim.Optimizer):  # type: ignore[misc]
+        pass
+
+    class Own(cr.optim.SGD, Base):  # type: ignore[misc]
+        pass
+
+    assert Own([cr.ones(1, requires_grad=True)], lr=0.1).param_groups[0]["lr"] == 0.1
+
+
+def test_an_empty_out_gets_the_shape_of_the_result() -> None:
+    values, indices = cr.empty(0), cr.LongTensor()
+    cr.max(cr.tensor([[1.0, 2.0]]), 1, out=(values, indices))
+    assert (values.tolist(), indices.tolist()) == ([2], [1])
+    with pytest.raises(cr.ShapeError, match="`out` must have the shape and dtype"):
+        cr.add(cr.ones(2), 1, out=cr.empty(3))
+    with pytest.raises(cr.ShapeError, match="`out` must have the shape and dtype"):
+        cr.add(cr.ones(2), 1, out=cr.LongTensor())

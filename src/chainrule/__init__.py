@@ -52,9 +52,9 @@ _LATER = {
     for module, names in {
         __name__: """
             accelerator amp array_api backends checks compiler cuda distributed
-            distributions fft func hub io jit linalg
-            multiprocessing nn numpy onnx optim plotting profiler scipy serialization signal sparse
-            special testing transforms tree types utils""",
+            distributions fft func functional hub io jit linalg
+            multiprocessing nested nn numpy onnx optim plotting profiler scipy serialization signal
+            sparse special testing transforms tree types utils""",
         "chainrule.amp": "autocast GradScaler clear_autocast_cache is_autocast_enabled",
         "chainrule.arguments": "bfloat16",
         "chainrule.backends": """
@@ -108,7 +108,10 @@ _LATER = {
 def _later(name: str) -> _typing.Any:
     """Import a function or module on first use."""
     if name not in _LATER:
-        raise _missing(__name__, name)
+        private = _import_module("chainrule.ops.private_names").private_function(name)
+        if private is None:
+            raise _missing(__name__, name)
+        return private
     if _LATER[name] == __name__:
         return _import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(_import_module(_LATER[name]), name)

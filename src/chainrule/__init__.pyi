@@ -23,11 +23,13 @@ from chainrule import distributions as distributions
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
+from chainrule import functional as functional
 from chainrule import hub as hub
 from chainrule import io as io
 from chainrule import jit as jit
 from chainrule import linalg as linalg
 from chainrule import multiprocessing as multiprocessing
+from chainrule import nested as nested
 from chainrule import nn as nn
 from chainrule import numpy as numpy
 from chainrule import onnx as onnx
@@ -468,6 +470,9 @@ from chainrule.ops.join_split import split_with_sizes as split_with_sizes
 from chainrule.ops.join_split import stack as stack
 from chainrule.ops.join_split import tensor_split as tensor_split
 from chainrule.ops.join_split import unbind as unbind
+from chainrule.ops.join_split import unsafe_chunk as unsafe_chunk
+from chainrule.ops.join_split import unsafe_split as unsafe_split
+from chainrule.ops.join_split import unsafe_split_with_sizes as unsafe_split_with_sizes
 from chainrule.ops.join_split import unstack as unstack
 from chainrule.ops.join_split import vsplit as vsplit
 from chainrule.ops.join_split import vstack as vstack

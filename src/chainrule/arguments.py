@@ -397,6 +397,9 @@ def written(results: Any, out: Any, converts: bool = False) -> Any:
             f"{entered()}functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad: leave out `out`, or write under no_grad()"
         )
+    if not out._array.size and out.shape != results.shape and out.dtype == results.dtype:
+        out.data = results.detach()
+        return out
     if out.shape != results.shape or not (converts or out.dtype == results.dtype):
         raise ShapeError(
             f"{entered()}`out` must have the shape and dtype of the result, {list(results.shape)} "

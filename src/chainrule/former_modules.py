@@ -28,7 +28,7 @@ _FORMER_MODULES = {
         "nn.modules.embedding": "nn.modules.sparse",
         "nn.modules.normalization": "nn.modules.batchnorm nn.modules.instancenorm",
         "nn.modules.layer": "nn.modules.utils nn.common_types",
-        "nn.modules.loss": "nn.modules.adaptive",
+        "nn.modules.loss": "nn.modules.adaptive nn.modules.linear_cross_entropy_options",
         "nn.modules.shape": """
             nn.modules.channelshuffle nn.modules.distance nn.modules.flatten nn.modules.fold
             nn.modules.pixelshuffle nn.modules.upsampling""",
@@ -43,6 +43,7 @@ _FORMER_MODULES = {
         "ops.protocols": "utils.dlpack",
         "autograd.node": "utils.hooks",
         "nn.functional.attention": "nn.attention",
+        "nn.functional.flex_attention": "nn.attention.flex_attention nn.attention.bias",
         # PyTorch's modules that are named like a function of theirs, and are called like it here.
         "nn.utils.norm_hooks": "nn.utils.spectral_norm nn.utils.weight_norm",
         # PyTorch's modules of distributions.

@@ -8,6 +8,20 @@ tensor([0.5000])
 from chainrule.ops.binary import exp2, xlogy
 from chainrule.ops.elementary import expm1, log1p, round
 from chainrule.ops.elementary import sigmoid as expit
+from chainrule.ops.orthogonal_polynomials import (
+    chebyshev_polynomial_t,
+    chebyshev_polynomial_u,
+    chebyshev_polynomial_v,
+    chebyshev_polynomial_w,
+    hermite_polynomial_h,
+    hermite_polynomial_he,
+    laguerre_polynomial_l,
+    legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w,
+)
 from chainrule.ops.special import (
     bessel_j0,
     bessel_j1,
@@ -57,6 +71,18 @@ from chainrule.ops.special import mvlgamma as multigammaln
 from chainrule.ops.statistics import log_softmax, logsumexp, softmax
 
 __all__ = [
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
     "digamma",
     "erf",
     "erfc",

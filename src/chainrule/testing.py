@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,8 +16,10 @@ from chainrule.checks.gradcheck import check_first, check_second
 from chainrule.checks.numerical import CheckSettings, Subject
 from chainrule.checks.report import GradcheckError, names_of
 from chainrule.errors import ArgumentError
+from chainrule.ops.complex import complex as complex_of
+from chainrule.random import rand, randint
 
-__all__ = ["assert_allclose", "assert_close", "assert_gradients"]
+__all__ = ["assert_allclose", "assert_close", "assert_gradients", "make_tensor"]
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
@@ -276,3 +279,70 @@ def _checked(leaf: Any) -> Tensor | None:
     values = leaf.detach().numpy(force=True) if isinstance(leaf, Tensor) else np.asarray(leaf)
     wide = np.complex128 if values.dtype.kind == "c" else np.float64
     return make(values.astype(wide), None).requires_grad_()
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def make_tensor(
+    *shape: int | Sequence[int],
+    dtype: Any,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return a tensor of uniformly distributed random numbers, for tests.
+
+    Parameters
+    ----------
+    *shape : int, or one sequence of ints
+        The shape.
+    dtype, device
+        Of the result.
+    low, high : number, optional
+        The interval, without `high`. By default -9 to 9 for floating and complex dtypes, -9 to 10
+        for signed integers, 0 to 10 for unsigned ones, and 0 to 2 for bools.
+    requires_grad : bool, default False
+        Whether the result records.
+    noncontiguous : bool, default False
+        Return every second element of a longer tensor.
+    exclude_zero : bool, default False
+        Replace zeros by the smallest positive number.
+    memory_format
+        As in PyTorch, without effect.
+
+    Returns
+    -------
+    Tensor
+        From the generator that `manual_seed` seeds.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.testing.make_tensor(2, 3, dtype=cr.int64, device="cpu", low=0, high=4)
+    >>> x.shape, bool(((x >= 0) & (x < 4)).all())
+    ((2, 3), True)
+    """
+    sizes: Any = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+    kind = np.dtype(dtype)
+    least, most = {"b": (0, 2), "u": (0, 10), "i": (-9, 10)}.get(kind.kind, (-9, 9))
+    start, stop = least if low is None else low, most if high is None else high
+    if start >= stop:
+        raise ArgumentError(f"make_tensor: low must be less than high, but got {start} and {stop}")
+    longer = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else tuple(sizes)
+    if kind.kind in "fc":
+        real = np.dtype(kind.type().real)
+        parts = [rand(longer, dtype=real) * (stop - start) + start for _ in range(2)]
+        found = complex_of(*parts) if kind.kind == "c" else parts[0]
+        found = found.to(device=device, dtype=kind)
+        smallest = float(np.finfo(kind).tiny)
+    else:
+        found = randint(math.ceil(start), math.ceil(stop), longer).to(device=device, dtype=kind)
+        smallest = 1
+    if exclude_zero:
+        found[found == 0] = smallest
+    return (found[..., ::2] if longer != tuple(sizes) else found).requires_grad_(requires_grad)

@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from helpers.torch_comparison import compare_with_torch
+from helpers.torch_comparison import compare_with_torch, same_as_torch
 
 RNG = np.random.default_rng(0)
 LAYERS = {"rows": ((3, 4), (4,)), "images": ((2, 3, 4, 2), (4, 2)), "one": ((2, 3, 1), (1,))}
@@ -248,3 +248,11 @@ def test_a_result_without_weights_may_be_changed_in_place() -> None:
         (expected,) = cr.autograd.grad((normalize(x).relu() ** 3).sum(), x)
         (found,) = cr.autograd.grad((normalize(x).relu_() ** 3).sum(), x)
         np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_normalization_across_maps_as_in_pytorch(size: int) -> None:
+    same_as_torch(
+        lambda lib: lib.nn.CrossMapLRN2d(size, 0.5, 0.7, 2.0)(lib.arange(56.0).reshape(2, 7, 2, 2)),
+        rtol=1e-5,
+    )

@@ -139,6 +139,23 @@ def test_power_means_as_in_pytorch(rank: int, power: float) -> None:
     compare_with_torch(function, abs(draw(2, 2, *SIZES[:rank])) + 0.1)
 
 
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0, float("inf"), -float("inf")])
+def test_power_means_of_negative_numbers_as_in_pytorch(power: float) -> None:
+    x = draw(2, 3, 8)
+    with np.errstate(invalid="ignore"):
+        compare_with_torch(lambda lib, x: lib.nn.functional.lp_pool1d(x, power, 2), x)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_maxima_with_their_indices(rank: int) -> None:
+    def function(lib: Any, x: Any) -> Any:
+        pools = lib.nn.functional
+        some = getattr(pools, f"max_pool{rank}d_with_indices")(x, 2, 1)
+        return *some, *getattr(pools, f"adaptive_max_pool{rank}d_with_indices")(x, 2)
+
+    compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
+
+
 def test_power_means_of_zeros_have_no_infinite_gradient() -> None:
     x = cr.zeros(1, 4, requires_grad=True)
     F.lp_pool1d(x, 2, 2).sum().backward()

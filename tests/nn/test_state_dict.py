@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,3 +176,35 @@ def test_a_module_compiles_in_place() -> None:
         return net(lib.ones(1, 1)).tolist(), list(net.state_dict())
 
     both(program)
+
+
+def test_versions_of_modules_are_in_the_state(tmp_path: Path) -> None:
+    def program(lib: Any) -> Any:
+        seen = []
+
+        class Second(lib.nn.Module):  # type: ignore[misc]
+            _version = 2
+
+            def _load_from_state_dict(
+                self, state: Any, prefix: str, metadata: Any, *args: Any
+            ) -> None:
+                seen.append(metadata.get("version"))
+                super()._load_from_state_dict(state, prefix, metadata, *args)
+
+        net = lib.nn.Sequential(Second(), lib.nn.BatchNorm1d(1), lib.nn.Linear(1, 1))
+        state = net.state_dict()
+        path = tmp_path / f"{lib.__name__}.file"
+        lib.save(state, path)
+        for each in (state, dict(state), lib.load(path), copy.deepcopy(state)):
+            net.load_state_dict(each)
+        prefixed = net[2].state_dict(prefix="a.")._metadata
+        return seen, dict(state._metadata), dict(lib.load(path)._metadata), dict(prefixed)
+
+    both(program)
+
+
+def test_versions_in_pytorchs_files(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    state = torch.nn.BatchNorm1d(1).state_dict()
+    torch.save(state, tmp_path / "state.pt")
+    assert cr.load(tmp_path / "state.pt")._metadata == state._metadata

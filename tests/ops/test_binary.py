@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import compare_with_torch, random_array
+from helpers.torch_comparison import compare_with_torch, random_array, same_as_torch
 
 NAN, INF = math.nan, math.inf
 
@@ -229,6 +229,41 @@ def test_view_as_real_and_view_as_complex():
     for shape in ((), (3,)):
         with pytest.raises(cr.ShapeError, match="must have a last dimension of size 2"):
             cr.view_as_complex(cr.ones(*shape))
+
+
+VIEWS_WRITTEN = {
+    "scaled": lambda lib, z, x: lib.view_as_real(z).mul_(lib.tensor([[2.0, 3.0]])),
+    "parts": lambda lib, z, x: (
+        lib.view_as_real(z)[..., 1].copy_(x[:, 0]),
+        lib.view_as_real(z)[0].fill_(3.0),
+    ),
+    "rotated": lambda lib, z, x: lib.view_as_complex(x).mul_(1 + 2j),
+    "complex-part": lambda lib, z, x: lib.view_as_complex(x)[1:].copy_(z[1:]),
+    "chain": lambda lib, z, x: (
+        lib.view_as_complex(x).imag.copy_(z.real),
+        lib.view_as_real(lib.view_as_complex(x))[..., 0].add_(z.imag),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_WRITTEN)
+def test_writes_to_pairs_and_complex_numbers_that_share_memory(name):
+    def program(lib):
+        leaves = [
+            lib.leaf([1 + 2j, 3 - 1j, 0.5j], dtype="complex128"),
+            lib.leaf([[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]]),
+        ]
+        z, x = [leaf * 1 for leaf in leaves]
+        VIEWS_WRITTEN[name](lib, z, x)
+        loss = (z * z * (2 - 1j)).real.sum() + (x**3).sum() + lib.view_as_real(z)[1:].sum()
+        return z, x, *lib.grad(loss, leaves)
+
+    same_as_torch(program)
+
+
+def test_pairs_that_are_apart_in_memory_are_refused():
+    with pytest.raises(cr.ShapeError, match="last dimension with stride 1, got the strides"):
+        cr.view_as_complex(cr.ones(2, 3).T)
 
 
 def test_isreal():

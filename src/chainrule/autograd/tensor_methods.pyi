@@ -33,6 +33,7 @@ from chainrule.ops.matmul import Number as Number
 from chainrule.ops.order_statistics import Histogram as Histogram
 from chainrule.ops.reductions import Extremes as Extremes
 from chainrule.ops.statistics import Bounds as Bounds
+from chainrule.ops.storage import Storage as Storage
 from chainrule.sparse import SparseCSRTensor as SparseCSRTensor
 from chainrule.sparse import SparseTensor as SparseTensor
 
@@ -673,6 +674,9 @@ class TensorMethods:
     def is_quantized(self) -> builtins.bool:
         """Whether the elements are quantised: False."""
     @property
+    def is_nested(self) -> builtins.bool:
+        """Whether it is a nested tensor: False."""
+    @property
     def is_sparse(self) -> builtins.bool:
         """Whether the tensor is sparse: False."""
     @property
@@ -927,7 +931,21 @@ class TensorMethods:
         split_size: builtins.int | Sequence[builtins.int] | None = None,
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` along a dimension."""
+    def unsafe_split(
+        self,
+        split_size_or_sections: builtins.int | Sequence[builtins.int] | None = None,
+        dim: builtins.int = 0,
+        *,
+        axis: builtins.int | None = None,
+        split_size: builtins.int | Sequence[builtins.int] | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Return parts of `input` along a dimension."""
     def chunk(
+        self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None
+    ) -> tuple[Tensor, ...]:
+        """Return `input` in parts of equal length (the last may be shorter), at most `chunks` of
+        them."""
+    def unsafe_chunk(
         self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None
     ) -> tuple[Tensor, ...]:
         """Return `input` in parts of equal length (the last may be shorter), at most `chunks` of
@@ -960,6 +978,10 @@ class TensorMethods:
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` along its third dimension; as `hsplit` does."""
     def split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Return parts of `input` of given lengths, as `split` does with a list."""
+    def unsafe_split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` of given lengths, as `split` does with a list."""
@@ -1769,6 +1791,10 @@ class TensorMethods:
         """Return whether the memory is page-locked: False."""
     def record_stream(self, stream: Any) -> None:
         """Keep the memory until a stream has done its work, once the tensor is used no more."""
+    def storage(self) -> Storage:
+        """Return the memory of a tensor as a row of elements: a `Storage`."""
+    def untyped_storage(self) -> Storage:
+        """Return the memory of a tensor as a row of bytes: a `Storage`."""
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Give a tensor another shape, in place; return it."""
     def resize_as_(self, other: Tensor, memory_format: Any = None) -> Tensor:

@@ -137,6 +137,8 @@ KERNELS = {
         *(
             "sigmoid",
             "complex",
+            "real_pairs",
+            "complex_pairs",
             "exponent",
             "hypot",
             "logaddexp",

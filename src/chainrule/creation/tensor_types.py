@@ -39,13 +39,13 @@ def new_tensor(title: str, dtype: np.dtype[Any], data: tuple[Any, ...]) -> Tenso
         The dtype of the tensor.
     data : tuple
         Nothing, for an empty tensor; sizes, or the shape of a tensor; or a sequence, such as a
-        tuple of integers, an array or a tensor. A tensor that has the dtype already shares its
-        memory, detached.
+        tuple of integers, an array or a tensor. A tensor that has the dtype already, and any for
+        `Tensor`, gives a view of it.
 
     Returns
     -------
     Tensor
-        A leaf.
+        A leaf, but for a view.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def new_tensor(title: str, dtype: np.dtype[Any], data: tuple[Any, ...]) -> Tenso
             f"tensor({list(data)}, dtype=…) for values"
         )
     (values,) = data
-    if isinstance(values, Tensor) and values.dtype == dtype:
-        return values.detach()
+    if isinstance(values, Tensor) and (title == "Tensor" or values.dtype == dtype):
+        return values.view(values.shape)
     return tensor(values, dtype=dtype)
 
 

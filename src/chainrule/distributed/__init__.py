@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chainrule.distributed.mpi import from_mpi, world
     from chainrule.distributed.objective import Objective
     from chainrule.distributed.process_group import (
+        ProcessGroup,
         ReduceOp,
         all_gather,
         all_gather_object,
@@ -48,6 +49,7 @@ __all__ = [
     "run_ranks",
     "world",
     # of torch.distributed
+    "ProcessGroup",
     "ReduceOp",
     "all_gather",
     "all_gather_object",
@@ -74,7 +76,7 @@ _LATER = {
     "from_mpi": "mpi",
     "run_ranks": "loopback",
     "world": "mpi",
-} | dict.fromkeys(__all__[__all__.index("ReduceOp") :], "process_group")
+} | dict.fromkeys(__all__[__all__.index("ProcessGroup") :], "process_group")
 """Names that are imported when first asked for, with their modules."""
 
 

@@ -17,6 +17,7 @@ from chainrule.nn.parallel import DataParallel
 
 __all__ = [
     "DistributedDataParallel",
+    "ProcessGroup",
     "ReduceOp",
     "all_gather",
     "all_gather_object",
@@ -35,6 +36,10 @@ __all__ = [
 
 _groups: list[Communicator] = []
 """The process group of this process: none, or one."""
+
+
+ProcessGroup = Communicator
+"""PyTorch's name of the type of groups of ranks."""
 
 
 class ReduceOp:

@@ -100,7 +100,10 @@ class Encoder:
     def _container(self, x: Any, path: Path) -> Any:
         name = "tuple" if type(x) is Size else type(x).__name__
         if isinstance(x, dict):
-            return {name: [self._item(key, value, path) for key, value in x.items()]}
+            found: dict[str, Any] = {name: [self._item(k, value, path) for k, value in x.items()]}
+            if name == "OrderedDict" and hasattr(x, "_metadata"):  # versions of modules
+                found["metadata"] = self.encode(x._metadata, path)
+            return found
         parts = [self.encode(part, (*path, str(i))) for i, part in enumerate(x)]
         return parts if name == "list" else {name: parts}
 
@@ -294,6 +297,13 @@ class Decoder:
             raise ValueError("expected a list")
         return [self.decode(part) for part in x]
 
+    def ordered(self, x: Any, whole: dict[str, Any]) -> OrderedDict[Any, Any]:
+        """Return a dict that remembers versions of modules, if it is a state dict."""
+        found: Any = OrderedDict(self.pairs(x))
+        if isinstance(whole.get("metadata"), dict):
+            found._metadata = self.decode(whole["metadata"])
+        return found  # type: ignore[no-any-return]
+
     def pairs(self, x: Any) -> list[tuple[Any, Any]]:
         """Return keys and values of a dict, or raise if a key occurs twice."""
         found = [(self.decode(key), self.decode(value)) for key, value in x]
@@ -354,6 +364,6 @@ _DECODERS: dict[str, Callable[[Decoder, Any, dict[str, Any]], Any]] = {
     "set": lambda d, x, __: set(d.parts(x)),
     "frozenset": lambda d, x, __: frozenset(d.parts(x)),
     "dict": lambda d, x, __: dict(d.pairs(x)),
-    "OrderedDict": lambda d, x, __: OrderedDict(d.pairs(x)),
+    "OrderedDict": lambda d, x, whole: d.ordered(x, whole),
     "Counter": lambda d, x, __: Counter(dict(d.pairs(x))),
 }

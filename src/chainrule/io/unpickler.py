@@ -7,6 +7,7 @@ memory follows what the file contains. Opcodes are decoded by `pickletools` of t
 from __future__ import annotations
 
 import pickletools
+from collections import OrderedDict
 from collections.abc import Callable
 from math import prod
 from typing import Any, BinaryIO, NamedTuple
@@ -149,7 +150,7 @@ class _Machine:
         self.append(self._persistent(self.pop()))
 
     def build(self, _: Any) -> None:
-        """Set the state of an array or dtype; attributes of dicts are left out."""
+        """Set the state of an array or dtype; of the attributes of dicts, versions of modules."""
         state = self.pop()
         target = self._stack[-1]
         if type(target) is np.ndarray:
@@ -159,6 +160,8 @@ class _Machine:
                 raise ValueError("numbers of big-endian machines")
         elif not isinstance(target, dict):
             raise ValueError("a state for what has none")
+        elif type(target) is OrderedDict and type(state) is dict and "_metadata" in state:
+            target.__dict__["_metadata"] = state["_metadata"]
 
 
 def _set_values(

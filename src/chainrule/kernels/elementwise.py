@@ -60,6 +60,16 @@ def complex(xp: Any, x: Array, y: Array) -> Array:
     return out
 
 
+def real_pairs(xp: Any, x: Array) -> Array:
+    """Return a view of complex numbers as real and imaginary parts, in a last axis of length 2."""
+    return x[..., None].view(x.real.dtype)
+
+
+def complex_pairs(xp: Any, x: Array) -> Array:
+    """Return a view of pairs of real numbers, in a last axis, as complex numbers."""
+    return x.view("c8" if x.itemsize == 4 else "c16")[..., 0]
+
+
 def complex_expm1(xp: Any, x: Array) -> Array:
     """Return exp(x) - 1, as C99 has it at infinities."""
     return xp.where(xp.isfinite(x), xp.expm1(x), xp.exp(x) - 1)

@@ -6,7 +6,7 @@ import math
 
 from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_known, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.operation import inplace_form, operation, tensor_property
 from chainrule.ops import elementary
@@ -14,7 +14,7 @@ from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
 from chainrule.ops.wrappers import binary_real, real_operands
-from chainrule.primitives import binary, elementwise, indexing, shaping
+from chainrule.primitives import binary, elementwise, indexing
 
 __all__ = [
     "adjoint",
@@ -298,7 +298,7 @@ def polar(abs: Operand, angle: Operand) -> Tensor:
 
 
 def view_as_real(input: Operand) -> Tensor:
-    """Return real and imaginary parts, stacked in a last dimension of length 2.
+    """Return a view of real and imaginary parts, in a last dimension of length 2.
 
     Parameters
     ----------
@@ -315,8 +315,7 @@ def view_as_real(input: Operand) -> Tensor:
 
     Notes
     -----
-    A copy: a write to the result leaves `input` unchanged. The gradient of a real L is
-    ∂L/∂(Re z) + i ∂L/∂(Im z).
+    The gradient of a real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
 
     Examples
     --------
@@ -331,13 +330,11 @@ def view_as_real(input: Operand) -> Tensor:
             f"view_as_real is only supported for complex tensors, got {input.dtype}: make it "
             "complex with chainrule.complex(x, 0) first"
         )
-    return shaping.stack.apply(
-        elementwise.real.apply(input), elementwise.imag.apply(input), axis=input.ndim
-    )
+    return indexing.real_pairs.apply(input)
 
 
 def view_as_complex(input: Operand) -> Tensor:
-    """Return complex numbers from pairs of real and imaginary parts: inverse of `view_as_real`.
+    """Return a view of pairs of real and imaginary parts as complex numbers.
 
     Parameters
     ----------
@@ -352,11 +349,8 @@ def view_as_complex(input: Operand) -> Tensor:
     DTypeError
         If `input` is not of real floating numbers.
     ShapeError
-        If the last dimension is not of length 2.
-
-    Notes
-    -----
-    A copy: a write to the result leaves `input` unchanged.
+        If the last dimension is not of length 2, or real and imaginary parts are not next to each
+        other in memory: `contiguous` makes them so.
 
     Examples
     --------
@@ -375,7 +369,12 @@ def view_as_complex(input: Operand) -> Tensor:
             f"{list(input.shape)}: stack the real and the imaginary parts "
             "along it"
         )
-    return _complex(input[..., 0], input[..., 1])
+    if is_known(input._array) and input.stride(-1) != 1:
+        raise ShapeError(
+            "view_as_complex: Tensor must have a last dimension with stride 1, got the strides "
+            f"{list(input.stride())}: say contiguous() of it first"
+        )
+    return indexing.complex_pairs.apply(input)
 
 
 tensor_property("H", conjugate_transpose, doc="The conjugate transpose of a matrix.")

@@ -483,6 +483,7 @@ tensor_property("is_mps", lambda x: False, doc="Whether the tensor is on Apple's
 tensor_property("is_xpu", lambda x: False, doc="Whether the tensor is on Intel's GPU: False.")
 tensor_property("is_meta", lambda x: False, doc="Whether the tensor has no data: False.")
 tensor_property("is_quantized", lambda x: False, doc="Whether the elements are quantised: False.")
+tensor_property("is_nested", lambda x: False, doc="Whether it is a nested tensor: False.")
 tensor_property("is_sparse", lambda x: False, doc="Whether the tensor is sparse: False.")
 tensor_property("is_sparse_csr", lambda x: False, doc="Whether it is sparse by rows: False.")
 tensor_property("layout", lambda x: "torch.strided", doc="The layout: always strided.")

@@ -42,6 +42,9 @@ __all__ = [
     "vsplit",
     "dsplit",
     "split_with_sizes",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
 ]
 
 _concat = shaping.concat.apply
@@ -231,7 +234,7 @@ def stack(
 # --- splitting ------------------------------------------------------------------------------------
 
 
-@operation()
+@operation(aliases="unsafe_split")
 def split(
     input: Operand,
     split_size_or_sections: int | Sequence[int] | None = None,
@@ -309,7 +312,7 @@ def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-@operation()
+@operation(aliases="unsafe_chunk")
 def chunk(
     input: Operand, chunks: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -782,7 +785,7 @@ def _split_along(
     return tensor_split(x, cuts, dim)
 
 
-@operation()
+@operation(aliases="unsafe_split_with_sizes")
 def split_with_sizes(
     input: Operand, split_sizes: Sequence[int], dim: int = 0
 ) -> tuple[Tensor, ...]:
@@ -795,3 +798,7 @@ def split_with_sizes(
     (tensor([0]), tensor([1, 2]))
     """
     return split(input, tuple(split_sizes), dim)
+
+
+# PyTorch's parts that may be written to. Here they are views all the same.
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, device_of, storage_of
+from chainrule.backend import CPU, address_of, device_of, storage_of
 from chainrule.errors import AutogradError
 from chainrule.operation import operation
 
@@ -77,6 +77,76 @@ def record_stream(x: Tensor, stream: Any) -> None:
 def _release(memory: Any, stream: Any) -> None:
     """Let go of memory, of which nothing else is left, when a stream has used it."""
     stream.synchronize()
+
+
+class Storage:
+    """The memory of a tensor: all its elements in one row, or its bytes.
+
+    ``x.storage()`` and ``x.untyped_storage()`` make it. Tensors that share memory have storages of
+    the same `data_ptr`. Elements are read and written as those of a tensor of one dimension.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 4.0], [2.0, 1.0]])
+    >>> memory = x[1].storage()
+    >>> memory[0] = 5.0
+    >>> list(memory), x[0, 0].item()
+    ([5.0, 4.0, 2.0, 1.0], 5.0)
+    """
+
+    def __init__(self, tensor: Tensor, dtype: Any) -> None:
+        self._row: Tensor = make(storage_of(tensor._array).ravel(order="K").view(dtype), None)
+        self.dtype: Any = self._row.dtype
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return int(address_of(self._row._array))
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return int(self._row._array.nbytes)
+
+    def element_size(self) -> int:
+        """Return the number of bytes of an element."""
+        return int(self._row._array.itemsize)
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return len(self)
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as a list."""
+        return list(self)
+
+    def __len__(self) -> int:
+        return int(self._row._array.size)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._row[index]
+        return found if isinstance(index, slice) else found.item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._row[index] = value
+
+    def __iter__(self) -> Any:
+        return iter(self._row.tolist())
+
+    def __repr__(self) -> str:
+        lines = "".join(f" {value}\n" for value in self)
+        return f"{lines}[{type(self).__name__} of {self.dtype}, of size {len(self)}]"
+
+
+@operation()
+def storage(x: Tensor) -> Storage:
+    """Return the memory of a tensor as a row of elements: a `Storage`."""
+    return Storage(x, x.dtype)
+
+
+@operation()
+def untyped_storage(x: Tensor) -> Storage:
+    """Return the memory of a tensor as a row of bytes: a `Storage`."""
+    return Storage(x, np.uint8)
 
 
 @operation()

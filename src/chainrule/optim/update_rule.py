@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ Array = Any
 State = dict[str, Array]
 
 
-class UpdateRule(Optimizer, ABC):
+class UpdateRule(Optimizer, metaclass=ABCMeta):
     """Base of optimisers whose update of a parameter depends on this parameter alone.
 
     A subclass says which state a parameter has (`_state_names`, `_initial`), how the numbers of a

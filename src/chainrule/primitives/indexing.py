@@ -152,11 +152,33 @@ imag_part = linear(
     view=True,
 )
 
+real_pairs = linear(  # real and imaginary parts in a last axis of length 2
+    "real_pairs",
+    lambda xp, g: xp.complex(g[..., 0], -g[..., 1]),
+    label="ViewAsRealBackward0",
+    view=True,
+)
+complex_pairs = linear(  # the inverse
+    "complex_pairs",
+    lambda xp, g: xp.real_pairs(xp.conj(g)),
+    label="ViewAsComplexBackward0",
+    view=True,
+)
+
 _REPLACE_PART = {
     real_part: lambda xp, whole, new: xp.complex(new, xp.imag(whole)),
     imag_part: lambda xp, whole, new: xp.complex(xp.real(whole), new),
+    real_pairs: lambda xp, whole, new: xp.complex(new[..., 0], new[..., 1]),
+    complex_pairs: lambda xp, whole, new: xp.real_pairs(new),
 }
-"""Complex numbers with another part, by the view that the part is."""
+"""Numbers with another part, by the view that the part is."""
+
+_TRANSPOSED = {
+    imag_part: lambda xp, g: -xp.imag(g),  # the real part of g i value
+    real_pairs: lambda xp, g: xp.real_pairs(xp.conj(g)),
+    complex_pairs: lambda xp, g: xp.complex(g[..., 0], -g[..., 1]),
+}
+"""Adjoints of placing a part, by the view that it is, where that isn't the view itself."""
 
 
 def region(xp: Any, x: Array, path: Path) -> Array:
@@ -196,9 +218,12 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
 
 
 def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any = None) -> Array:
-    part = region(xp, g, path)
-    if any([primitive is imag_part for primitive, _ in path]):
-        part = -part  # the real part of g i value
+    part = g
+    for primitive, settings in path:
+        if primitive in _TRANSPOSED:
+            part = _TRANSPOSED[primitive](xp, part)
+        else:
+            part = forward_of(primitive, xp)(part, **settings)
     return part if lasting is None else xp.masked(part, xp.asarray(lasting))
 
 

@@ -177,6 +177,22 @@ PARTS = (
     row("real_part", UNARY, dtypes=COMPLEX, call=lambda library, x: x.real),
     row("imag_part", UNARY, dtypes=COMPLEX, call=lambda library, x: x.imag),
     row(
+        "real_pairs",
+        UNARY,
+        dtypes=COMPLEX,
+        cr=recorded("view_as_real"),
+        np=lambda np, x: np.stack([x.real, x.imag], -1),
+        torch=lambda torch, x: torch.view_as_real(x),
+    ),
+    row(
+        "complex_pairs",
+        (situation("pairs", (3, 2)), situation("0-d", (2,)), situation("size-0", (0, 2))),
+        dtypes=REAL,
+        cr=recorded("view_as_complex"),
+        np=lambda np, x: x[..., 0] + np.asarray(1j, np.result_type(x, np.complex64)) * x[..., 1],
+        torch=lambda torch, x: torch.view_as_complex(x),
+    ),
+    row(
         "astype",
         (
             situation("to-complex", (2, 3), dtype=np.dtype("complex128"), dtypes=REAL),

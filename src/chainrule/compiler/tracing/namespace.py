@@ -303,6 +303,13 @@ class SymbolNamespace(NamespaceDefaults):
             layout=lambda a: a.view(dtype),
         )
 
+    def real_pairs(self, x: Any) -> Symbol:
+        return self.bits(self.expand_dims(x, -1), x.dtype.type().real.dtype)
+
+    def complex_pairs(self, x: Any) -> Symbol:
+        found = self.bits(x, np.result_type(x.dtype, np.complex64))
+        return self.get_item(found, (..., 0))
+
     def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
         return _view(
             x,

@@ -1,8 +1,8 @@
-"""Adaptive pooling: average and maximum pooling to a given size."""
+"""Adaptive pooling: average and maximum pooling to a given size. Maxima with their indices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -15,10 +15,23 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.pooling import Sizes, with_batch_axis, without_batch_axis
+from chainrule.nn.functional.pooling import (
+    Sizes,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    with_batch_axis,
+    without_batch_axis,
+)
 from chainrule.primitives import elementwise, indexing, resampling
 
 __all__ = [
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d_with_indices",
+    "max_pool1d_with_indices",
+    "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -228,3 +241,31 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
     out = indexing.take_along_axis.apply(rows, chosen, axis=2)
     out = without_batch_axis(ops.reshape(out, (*x.shape[:2], *sizes)), single)
     return (out, without_batch_axis(make(indices, None), single)) if return_indices else out
+
+
+# --- with the indices of maxima --------------------------------------------------------------------
+
+Pair = tuple[Tensor, Tensor]
+
+
+def _with_indices(pool: Callable[..., Any], count: int) -> Callable[..., Pair]:
+    """Return a function of the input and as many settings; `return_indices` has no effect."""
+
+    def pool_with_indices(
+        input: Operand, *settings: Any, return_indices: bool = True, **named: Any
+    ) -> Pair:
+        found: Pair = pool(input, *settings[:count], return_indices=True, **named)
+        return found
+
+    name = f"{pool.__name__}_with_indices"
+    pool_with_indices.__name__ = pool_with_indices.__qualname__ = name
+    pool_with_indices.__doc__ = f"Return `{pool.__name__}` with `return_indices=True`."
+    return pool_with_indices
+
+
+max_pool1d_with_indices = _with_indices(max_pool1d, 5)
+max_pool2d_with_indices = _with_indices(max_pool2d, 5)
+max_pool3d_with_indices = _with_indices(max_pool3d, 5)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d, 1)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d, 1)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d, 1)

@@ -330,15 +330,15 @@ def lp_pool2d(
     input : Tensor, shape (n, c, h, w) or (c, h, w)
         Images.
     norm_type : float
-        p: 1 gives the sum; the result tends to the maximum for large p.
+        p: 1 gives the sum, inf the largest absolute value and -inf the smallest.
     kernel_size, stride, ceil_mode
         As for `max_pool2d`.
 
     Returns
     -------
     Tensor, shape (n, c, h', w') or (c, h', w')
-        0 where the sum of powers is negative, as in PyTorch; a last window that extends over the
-        end is scaled up to the full size.
+        As in PyTorch, nan where the sum of powers is negative and 1 / p is no integer; a last
+        window that extends over the end is scaled up to the full size.
 
     Notes
     -----
@@ -392,12 +392,17 @@ def _lp_pool(
     ceil_mode: bool,
 ) -> Tensor:
     x, single = with_batch_axis(name, input, rank)
+    if math.isinf(norm_type):  # the limits: the largest and the smallest size
+        sign = 1 if norm_type > 0 else -1
+        settings = (kernel_size, stride, 0, 1, ceil_mode, False)
+        extremum = _max_pool(name, rank, ops.multiply(ops.abs(x), sign), *settings)
+        return without_batch_axis(ops.multiply(extremum, sign), single)
     size = math.prod(per_dim(name, "kernel_size", kernel_size, rank))
     powers = ops.pow(x, norm_type)
     # As in PyTorch, windows that extend over the end are scaled up to the full size.
     total = _avg_pool(name, rank, powers, kernel_size, stride, 0, ceil_mode, True, None) * size
-    # As by PyTorch's relu, the gradient is 0 where the total is not positive, instead of infinite.
-    some = ops.logical_not(ops.less_equal(total, 0))  # nan stays nan
+    # As by PyTorch's sign, the gradient is 0 where the total is 0, instead of infinite.
+    some = ops.not_equal(total, 0)
     root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
     return without_batch_axis(elementwise.masked.apply(root, some), single)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ __all__ = [
     "KLDivLoss",
     "L1Loss",
     "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelMarginLoss",
@@ -160,6 +162,23 @@ class CrossEntropyLoss(_Loss):
     label_smoothing: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class LinearCrossEntropyOptions:
+    """PyTorch's settings of `linear_cross_entropy`, without effect: scores are computed at once.
+
+    Parameters
+    ----------
+    allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype
+        As in PyTorch.
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
+
+
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross-entropy of a linear layer's outputs: see `nn.functional.linear_cross_entropy`.
 
@@ -204,11 +223,12 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options: Any = None,  # of PyTorch's parts, which are not needed here
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         super().__init__(weight, reduction=reduction)
         self.num_classes, self.out_features = num_classes, tuple(out_features)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.options = options
         count = math.prod(self.out_features, start=num_classes)
         self.linear = Linear(in_features, count, bias, device, dtype)
 
@@ -232,7 +252,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
             f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
-            f"label_smoothing={self.label_smoothing}, options=None"
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
 
 

@@ -494,7 +494,8 @@ class Module(Stateful, Hooked):
         Returns
         -------
         dict
-            The tensors share the memory of the module: ``copy.deepcopy`` makes a snapshot.
+            The tensors share the memory of the module: ``copy.deepcopy`` makes a snapshot. Its
+            attribute `_metadata` has the `_version` of each module.
 
         Examples
         --------
@@ -502,8 +503,10 @@ class Module(Stateful, Hooked):
         >>> list(nn.Sequential(nn.Linear(2, 1)).state_dict())
         ['0.weight', '0.bias']
         """
-        found = OrderedDict[str, Any]() if destination is None else destination
-        return save_state(self, found, prefix, keep_vars)
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        return save_state(self, destination, prefix, keep_vars)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, floating
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
@@ -28,6 +28,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "CrossMapLRN2d",
     "GroupNorm",
     "InstanceNorm1d",
     "InstanceNorm2d",
@@ -131,6 +132,7 @@ class _ChannelNorm(_Affine):
 
 
 class _BatchNorm(_ChannelNorm):
+    _version = 2  # that of PyTorch: since then the number of batches is in the state
     """Normalisation of each channel over the batch: see `nn.functional.batch_norm`.
 
     Parameters
@@ -665,6 +667,27 @@ class LocalResponseNorm(FunctionLayer):
     def extra_repr(self) -> str:
         """Return the settings."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """`LocalResponseNorm` as Lua's torch and PyTorch define it, by running sums over channels.
+
+    Windows of an even size leave out one channel, and the first channel is in all windows.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.CrossMapLRN2d(3, alpha=3.0)(cr.ones(1, 2, 1, 1)).shape
+    (1, 2, 1, 1)
+    """
+
+    def forward(self, input: Operand) -> Tensor:
+        """Return the normalised input."""
+        x, reach = floating(input), (self.size + 1) // 2
+        squares, window = (x * x).unsqueeze(1), (2 * reach - 1, 1, 1)
+        sums = F.avg_pool3d(squares, window, 1, (reach - 1, 0, 0)).squeeze(1) * window[0]
+        sums[:, reach:] += squares[:, 0, :1]
+        return x / (self.k + self.alpha / self.size * sums) ** self.beta
 
 
 def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:

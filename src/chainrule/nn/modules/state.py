@@ -40,14 +40,16 @@ def save_state(
     module: Module, found: dict[str, Any], prefix: str, keep_vars: bool
 ) -> dict[str, Any]:
     """Add the state of a module and those below it to a dict; return what hooks make of it."""
-    hooks = module._hooks
+    hooks, metadata = module._hooks, {"version": module._version}
+    if hasattr(found, "_metadata"):
+        found._metadata[prefix[:-1]] = metadata
     for hook in () if hooks is None else hooks.of("state_pre"):
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(found, prefix, keep_vars)
     for name, child in module._of(MODULE):
         child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for changes, hook in () if hooks is None else hooks.of("state"):
-        changed = hook(module, found, prefix, {"version": module._version})
+        changed = hook(module, found, prefix, metadata)
         if changes and changed is not None:
             found = changed
     return found
@@ -64,8 +66,9 @@ def save_members(self: Module, destination: dict[str, Any], prefix: str, keep_va
 class _Loading:
     """What is wrong with a state dict, and what is to be done once all of it fits."""
 
-    def __init__(self, assign: bool) -> None:
+    def __init__(self, assign: bool, versions: Any = None) -> None:
         self.assign = assign
+        self.versions = versions if isinstance(versions, Mapping) else {}
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
@@ -74,7 +77,8 @@ class _Loading:
     def visit(self, module: Module, state: dict[str, Any], prefix: str) -> None:
         """Compare a state with a module and those below it."""
         report = self.missing, self.unexpected, self.errors
-        metadata = {"version": module._version, "assign_to_params_buffers": self.assign}
+        version = self.versions.get(prefix[:-1], {})
+        metadata = {**version, "assign_to_params_buffers": self.assign}
         hooks = module._hooks
         for with_module, hook in () if hooks is None else hooks.of("load_pre"):
             of = (module,) if with_module else ()
@@ -156,7 +160,7 @@ def load_state(
         raise ArgumentTypeError(
             f"Expected state_dict to be dict-like, got {type(state_dict)}{mend}."
         )
-    loading = _Loading(assign)
+    loading = _Loading(assign, getattr(state_dict, "_metadata", None))
     loading.visit(module, dict(state_dict), "")
     errors = loading.errors
     if strict:

@@ -295,6 +295,11 @@ def _diagonal(level: Level, name: str, x: Any, *, offset: int = 0, key: Any) -> 
     return x.make_view(lambda data: inner_xp(data).diagonal(data, offset=offset, key=key))
 
 
+@rule("real_pairs", "complex_pairs")
+def _pairs(level: Level, name: str, x: Any) -> Any:
+    return x.make_view(lambda data: getattr(inner_xp(data), name)(data))
+
+
 @rule("windows")
 def _windows(level: Level, name: str, x: Any, *, size: int, step: int, key: Any) -> Any:
     return x.make_view(lambda data: inner_xp(data).windows(data, size=size, step=step, key=key))
