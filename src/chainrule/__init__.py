@@ -52,7 +52,7 @@ _LATER = {
     for module, names in {
         __name__: """
             accelerator amp array_api backends checks compiler cuda distributed
-            distributions fft func functional hub io jit linalg
+            distributions fft func hub io jit linalg
             multiprocessing nested nn numpy onnx optim plotting profiler scipy serialization signal
             sparse special testing transforms tree types utils""",
         "chainrule.amp": "autocast GradScaler clear_autocast_cache is_autocast_enabled",
@@ -107,6 +107,8 @@ _LATER = {
 
 def _later(name: str) -> _typing.Any:
     """Import a function or module on first use."""
+    if name == "functional":  # PyTorch's module, whose functions are in this one
+        return _import_module(f"{__name__}.functional")
     if name not in _LATER:
         private = _import_module("chainrule.ops.private_names").private_function(name)
         if private is None:

@@ -23,7 +23,6 @@ from chainrule import distributions as distributions
 from chainrule import errors as errors
 from chainrule import fft as fft
 from chainrule import func as func
-from chainrule import functional as functional
 from chainrule import hub as hub
 from chainrule import io as io
 from chainrule import jit as jit

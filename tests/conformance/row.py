@@ -20,6 +20,10 @@ class Strided(tuple[int, ...]):
     """The shape of an input that is not contiguous in memory."""
 
 
+class StridedRows(tuple[int, ...]):
+    """The shape of an input whose rows are contiguous in memory, but apart."""
+
+
 Input = tuple[int, ...] | list[Any] | np.ndarray
 """A shape of random values; or the values; or an array of ints or bools (no derivative)."""
 
@@ -114,6 +118,10 @@ def _array(spec: Input, domain: tuple[float, float], dtype: str, rng: Any) -> np
     if isinstance(spec, Strided):
         room = np.zeros(tuple(2 * n for n in reversed(spec)), dtype)
         memory = room[(slice(None, None, 2),) * len(spec)].T
+        memory[...] = values
+        return memory
+    if isinstance(spec, StridedRows):
+        memory = np.zeros((*(2 * n for n in spec[:-1]), spec[-1]), dtype)[::2]
         memory[...] = values
         return memory
     return values

@@ -243,7 +243,7 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
     return (out, without_batch_axis(make(indices, None), single)) if return_indices else out
 
 
-# --- with the indices of maxima --------------------------------------------------------------------
+# --- with the indices of maxima -------------------------------------------------------------------
 
 Pair = tuple[Tensor, Tensor]
 
