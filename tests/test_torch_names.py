@@ -809,3 +809,26 @@ def test_an_empty_out_gets_the_shape_of_the_result() -> None:
         cr.add(cr.ones(2), 1, out=cr.empty(3))
     with pytest.raises(cr.ShapeError, match="`out` must have the shape and dtype"):
         cr.add(cr.ones(2), 1, out=cr.LongTensor())
+
+
+def test_functions_as_attributes_of_modules_are_no_methods() -> None:
+    class Net(nn.Module):
+        activation = cr.tanh
+        product = nn.functional.linear
+
+        def forward(self, x: cr.Tensor) -> cr.Tensor:
+            return self.activation(self.product(x, weight=cr.eye(2)))
+
+    assert Net()(cr.zeros(1, 2)).tolist() == [[0, 0]]
+
+
+def test_folders_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cr.hub, "_folder", [])
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert cr.hub.get_dir() == str(tmp_path / "hub")
+    cr.hub.set_dir(tmp_path / "other")
+    assert cr.hub.get_dir() == str(tmp_path / "other")
+    with pytest.raises(cr.ArgumentError, match="nothing is downloaded"):
+        cr.hub.download_url_to_file("https://a/b.pth", "b.pth")
+    assert not cr.onnx.is_in_onnx_export()
+    assert cr.torch is cr

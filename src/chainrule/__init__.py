@@ -109,6 +109,8 @@ def _later(name: str) -> _typing.Any:
     """Import a function or module on first use."""
     if name == "functional":  # PyTorch's module, whose functions are in this one
         return _import_module(f"{__name__}.functional")
+    if name == "torch":  # `torch.torch.Tensor`, as scripts write by mistake
+        return _import_module(__name__)
     if name not in _LATER:
         private = _import_module("chainrule.ops.private_names").private_function(name)
         if private is None:

@@ -5,6 +5,7 @@ import pytest
 
 import chainrule as cr
 import chainrule.numpy as xp
+from helpers.torch_comparison import same_as_torch
 
 KEYS = [
     0,
@@ -284,6 +285,28 @@ def test_masked_select_broadcasts():
     assert cr.masked_select(cr.tensor([1.0, 2.0]), x.detach() > 2).tolist() == [1, 2]
     with pytest.raises(TypeError, match="expected BoolTensor for mask"):
         x.masked_select(cr.tensor([1, 0]))
+
+
+def test_a_list_of_tensors_is_one_of_dimensions_as_in_pytorch():
+    rows, columns = [0, 1], [2, 0]
+
+    def program(lib):
+        x = lib.tensor(np.arange(9.0).reshape(3, 3))
+        key = [lib.tensor(rows), lib.tensor(columns)]
+        found = [x[key], x[[lib.tensor(1), lib.tensor(2)]], x[[lib.tensor(rows), 1]]]
+        x[key] = -1.0
+        return *found, x
+
+    with pytest.warns(UserWarning, match=r"write x\[tuple\(indices\)\]"):
+        same_as_torch(program)
+
+
+def test_an_empty_index_may_have_any_number_of_dimensions():
+    def program(lib):
+        index = lib.zeros(2, 0, dtype=lib.int64)
+        return lib.gather(lib.ones(3), 0, index), lib.scatter(lib.ones(3), 0, index, 2.0)
+
+    same_as_torch(program)
 
 
 def test_a_list_that_is_no_matrix_of_indices_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from chainrule.arguments import Operand, constant, either, one_dim, tensor_of, watched
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import set_item
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, device_of, is_array, is_basic_index, is_known, move, ndarray
@@ -62,7 +64,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
                 return _select(x, key=(*key, ...))
             if kinds <= _BASIC:
                 return _getitem(x, key=key if EllipsisType in kinds else (*key, ...))
-        key = as_key(key, x._array)
+        key = as_key(_tuple_of(x, key) if kind is list else key, x._array)
         if not is_basic_index(key):
             if key.__class__ is tuple and len(key) > 2:
                 x, key = _ordered(x, key)
@@ -98,12 +100,29 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
         leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))
         value = _reshape(value, shape=shape[leading:])
     try:
-        key = as_key(key, x._array)
+        key = as_key(_tuple_of(x, key) if key.__class__ is list else key, x._array)
         if key.__class__ is tuple and len(key) > 2:
             x, key = _ordered(x, key)
         set_item(x, key, value)
     except IndexError as error:
         raise translate_index_error(error) from None
+
+
+def _tuple_of(x: Tensor, key: list[Any]) -> Any:
+    """Return a list as a tuple if it contains tensors, as PyTorch does.
+
+    Lists of lists and of arrays are arrays, as in NumPy.
+    """
+    if len(key) >= 32 or getattr(x, "numpy_indices", False):
+        return key
+    if not any(isinstance(part, Tensor) for part in key):
+        return key
+    warnings.warn(
+        "x[[a, b]] is x[a, b], as in PyTorch, which deprecates it: write x[tuple(indices)], or "
+        "x[np.array(indices)] for an array of indices of the first dimension",
+        stacklevel=user_stack_level(),
+    )
+    return tuple(key)
 
 
 def _ordered(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, Any]:
@@ -278,6 +297,8 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     if not (index_shape and shape) and max(len(index_shape), len(shape)) <= 1:
         # A 0-d tensor counts as a vector of one element.
         return _take_along_as(reshape(x, (-1,)), reshape(index, (-1,)), 0, index_shape)
+    if 0 in index_shape and len(index_shape) != len(shape):  # PyTorch takes any shape
+        return reshape(reshape(x, (-1,))[:0], index_shape)
     if len(index_shape) != len(shape):
         is_row = index_shape == (*shape[:number], *shape[number + 1 :])
         mend = f": for one element of each, write index.unsqueeze({number})" if is_row else ""

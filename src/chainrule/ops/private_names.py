@@ -34,6 +34,7 @@ def private_function(name: str) -> Callable[..., Any] | None:
 
 _ASSERTIONS = {
     "_assert": AssertionError,
+    "_assert_async": RuntimeError,
     "_check": RuntimeError,
     "_check_index": IndexError,
     "_check_type": TypeError,

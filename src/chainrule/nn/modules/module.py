@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainrule.arguments import DeviceLike, DTypeLike, destination, dtype_of
@@ -39,6 +40,7 @@ from chainrule.nn.parameter import Parameter, is_uninitialized
 from chainrule.pytree import Stateful
 
 M = TypeVar("M", bound="Module")
+_OPERATIONS = ("chainrule.ops.", "chainrule.nn.functional.")
 
 
 def _no_forward(self: Module, *inputs: Any) -> Any:
@@ -540,6 +542,13 @@ class Module(Stateful, Hooked):
         <All keys matched successfully>
         """
         return load_state(self, state_dict, strict, assign)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            # Functions of PyTorch that are built in, as in `act = torch.tanh`, are no methods.
+            if isinstance(value, FunctionType) and value.__module__.startswith(_OPERATIONS):
+                setattr(cls, name, staticmethod(value))
 
     # PyTorch's names of what a subclass may override.
     _version = 1
