@@ -35,6 +35,11 @@ CALLS = {
     "take_along_dim": lambda lib, x: x.take_along_dim(indices=lib.tensor([[[1]]]), dim=2),
     "masked_scatter": lambda lib, x: x.masked_scatter(mask=x > 1, source=x * 2),
     "tril": lambda lib, x: x.tril(diagonal=1),
+    "tile": lambda lib, x: lib.tile(x, dims=(2, 1, 1)),
+    "split-tensor": lambda lib, x: lib.split(tensor=x, split_size_or_sections=2, dim=1),
+    "fftfreq": lambda lib, x: x[0, 0] * lib.fft.fftfreq(n=4, d=0.5),
+    "window": lambda lib, x: x * lib.hann_window(4, layout=lib.strided),
+    "signal-window": lambda lib, x: x * lib.signal.windows.hann(5, layout=lib.strided)[1:],
     "split": lambda lib, x: lib.split(x, split_size_or_sections=2, dim=1),
     "unbind-axis": lambda lib, x: x.unbind(axis=1),
     "chunk-axis": lambda lib, x: lib.chunk(x, 2, axis=2),
@@ -98,3 +103,13 @@ def test_in_place_spellings():
     compare_with_torch(lambda lib, x: (x * 1).triu_(), X)
     compare_with_torch(lambda lib, x: (x * 1).cumsum_(1), X)
     compare_with_torch(lambda lib, x: (x + 1).cumprod_(0), X)
+
+
+def test_bounds_of_draws_by_their_names_in_pytorch():
+    x = cr.zeros(50).uniform_(2, to=3)
+    assert 2 <= x.min() <= x.max() < 3
+    assert 1 <= cr.zeros(50).uniform_(**{"from": 1, "to": 2}).min() < 2
+    assert cr.zeros(50).random_(**{"from": 3, "to": 4}).tolist() == [3] * 50
+    for name in ("uniform_", "random_"):
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected .* 'upto'"):
+            getattr(cr.zeros(1), name)(upto=1)

@@ -901,6 +901,7 @@ class TensorMethods:
         *,
         rng: Generator | None = None,
         generator: Generator | None = None,
+        **bounds: builtins.float,
     ) -> Tensor:
         """Fill with numbers drawn uniformly from [low, high) in place."""
     def fill_diagonal_(self, fill_value: builtins.float, wrap: builtins.bool = False) -> Tensor:
@@ -929,6 +930,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
         split_size: builtins.int | Sequence[builtins.int] | None = None,
+        tensor: Operand | None = None,
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` along a dimension."""
     def unsafe_split(
@@ -938,6 +940,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
         split_size: builtins.int | Sequence[builtins.int] | None = None,
+        tensor: Operand | None = None,
     ) -> tuple[Tensor, ...]:
         """Return parts of `input` along a dimension."""
     def chunk(
@@ -1420,7 +1423,7 @@ class TensorMethods:
     ) -> Tensor:
         """Return the index of the smallest element; the arguments are those of `argmax`."""
     # --- chainrule.ops.repeat ---
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *repeats: Any, dims: Sequence[builtins.int] | None = None) -> Tensor:
         """Return `input` repeated along its dimensions, the last ones if fewer numbers are
         given."""
     def repeat(self, /, *repeats: Any) -> Tensor:
@@ -1920,6 +1923,7 @@ class TensorMethods:
         *bounds: builtins.int | None,
         rng: Generator | None = None,
         generator: Generator | None = None,
+        **named: Any,
     ) -> Tensor:
         """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without
         `end`."""

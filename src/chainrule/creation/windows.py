@@ -91,6 +91,7 @@ def hann_window(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Hann window, (1 - cos 2πt) / 2.
 
@@ -140,6 +141,7 @@ def hamming_window(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Hamming window, alpha - beta · cos(2π t); otherwise as `hann_window`.
 
@@ -167,6 +169,7 @@ def blackman_window(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Blackman window, 0.42 - 0.5 cos(2π t) + 0.08 cos(4π t), as `hann_window` does.
 
@@ -190,6 +193,7 @@ def bartlett_window(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Bartlett window, a triangle: 1 - |2 t - 1|; otherwise as `hann_window`.
 
@@ -218,6 +222,7 @@ def kaiser_window(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Kaiser window, I₀(beta √(1 - (2 t - 1)²)) / I₀(beta), as `hann_window` does.
 

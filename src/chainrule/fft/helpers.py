@@ -24,7 +24,6 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 def fftfreq(
     n: int,
-    /,
     d: float = 1.0,
     *,
     dtype: DTypeLike = None,
@@ -69,7 +68,6 @@ def fftfreq(
 
 def rfftfreq(
     n: int,
-    /,
     d: float = 1.0,
     *,
     dtype: DTypeLike = None,

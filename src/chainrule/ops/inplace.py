@@ -19,7 +19,7 @@ from chainrule.ops.complex import imag, real
 from chainrule.ops.permute import t, transpose
 from chainrule.ops.reshape import squeeze, unsqueeze
 from chainrule.primitives import elementwise
-from chainrule.random.draw import normal_array, uniform_array
+from chainrule.random.draw import bounds_by_name, normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -125,8 +125,14 @@ def uniform_(
     *,
     rng: Generator | None = None,
     generator: Generator | None = None,
+    **bounds: float,
 ) -> Tensor:
-    """Fill with numbers drawn uniformly from [low, high) in place."""
+    """Fill with numbers drawn uniformly from [low, high) in place.
+
+    PyTorch's names of the bounds are `from` and `to`.
+    """
+    if bounds:
+        low, high = bounds_by_name("uniform_", bounds, low, high)
     if low > high:
         raise ArgumentError(
             f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"

@@ -236,19 +236,20 @@ def stack(
 
 @operation(aliases="unsafe_split")
 def split(
-    input: Operand,
+    input: Operand | None = None,
     split_size_or_sections: int | Sequence[int] | None = None,
     dim: int = 0,
     *,
     axis: int | None = None,
     split_size: int | Sequence[int] | None = None,
+    tensor: Operand | None = None,
 ) -> tuple[Tensor, ...]:
     """Return parts of `input` along a dimension.
 
     Parameters
     ----------
     input : Tensor
-        Any tensor of at least one dimension.
+        Any tensor of at least one dimension. PyTorch's function calls it `tensor`.
     split_size_or_sections : int or sequence of ints
         The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
         `split_size`.
@@ -275,7 +276,10 @@ def split(
     >>> cr.split(cr.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
-    input = tensor_of(input)
+    given = tensor if input is None else input
+    if given is None:
+        raise ArgumentTypeError("split() needs a tensor")
+    input = tensor_of(given)
     if input.ndim == 0:
         raise ShapeError("split expects at least a 1-dimensional tensor")
     number = one_dim(dim if axis is None else axis, input.ndim)

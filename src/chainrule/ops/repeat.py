@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,16 @@ __all__ = [
 
 
 @operation(array_api=True)
-def tile(input: Operand, *dims: Any) -> Tensor:
+def tile(input: Operand, *repeats: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Return `input` repeated along its dimensions, the last ones if fewer numbers are given.
 
     Parameters
     ----------
     input : Tensor
         Any tensor.
-    *dims : ints, or one sequence of ints
-        Number of repetitions along each dimension; if there are more numbers than dimensions, new
-        dimensions come first.
+    *repeats : ints, or one sequence of ints
+        Number of repetitions along each dimension, also spelled `dims=`; if there are more numbers
+        than dimensions, new dimensions come first.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def tile(input: Operand, *dims: Any) -> Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    input, times = tensor_of(input), sizes_of(dims)
+    input, times = tensor_of(input), sizes_of(repeats if dims is None else (dims,))
     return repeat_whole(input, (1,) * (input.ndim - len(times)) + times)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.arguments import DTypeLike, Operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU, move
-from chainrule.errors import CompileError, DTypeError
+from chainrule.errors import ArgumentTypeError, CompileError, DTypeError
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -66,6 +66,13 @@ def seedable_generator(name: str) -> generators.Generator:
             "outside"
         )
     return default_generator()
+
+
+def bounds_by_name(title: str, named: dict[str, Any], start: Any, end: Any) -> tuple[Any, Any]:
+    """Return bounds, of which some are given by PyTorch's names: `from` and `to`."""
+    for name in named.keys() - {"from", "to"}:
+        raise ArgumentTypeError(f"{title}() got an unexpected keyword argument {name!r}")
+    return named.get("from", start), named.get("to", end)
 
 
 def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:

@@ -14,7 +14,7 @@ from chainrule.errors import ArgumentError, DTypeError
 from chainrule.interrupts import errstate
 from chainrule.operation import operation
 from chainrule.random.continuous import bernoulli as draw_bernoulli
-from chainrule.random.draw import draw, values_of
+from chainrule.random.draw import bounds_by_name, draw, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -129,12 +129,15 @@ def random_(
     *bounds: int | None,
     rng: Generator | None = None,
     generator: Generator | None = None,
+    **named: Any,
 ) -> Tensor:
     """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without `end`.
 
     Without bounds, from 0 to the largest integer up to which the dtype represents all exactly.
     """
     start, end = bounds if len(bounds) == 2 else (0, bounds[0] if bounds else None)
+    if named:
+        start, end = bounds_by_name("random_", named, start, end)
     stop = min(_max_integer(x.dtype), 2**63 - 1) + 1 if end is None else end
     if start is None or start >= stop:
         raise ArgumentError(

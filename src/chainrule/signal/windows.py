@@ -57,6 +57,7 @@ def hann(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Hann window, (1 - cos 2πt) / 2.
 
@@ -101,6 +102,7 @@ def hamming(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Hamming window, 0.54 - 0.46 cos 2πt; the arguments are those of `hann`.
 
@@ -121,6 +123,7 @@ def general_hamming(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the window alpha - (1 - alpha) cos 2πt; the other arguments are those of `hann`.
 
@@ -147,6 +150,7 @@ def blackman(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Blackman window, of three cosines; the arguments are those of `hann`.
 
@@ -167,6 +171,7 @@ def nuttall(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return Nuttall's window, of four cosines [1]_; the arguments are those of `hann`.
 
@@ -193,6 +198,7 @@ def general_cosine(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the window Σ (-1)ⁱ aᵢ cos 2πit.
 
@@ -230,6 +236,7 @@ def bartlett(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Bartlett window, a triangle: 1 - |2t - 1|; the arguments are those of `hann`.
 
@@ -249,6 +256,7 @@ def cosine(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the cosine window, half a period of a sine; the arguments are those of `hann`.
 
@@ -273,6 +281,7 @@ def gaussian(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Gaussian window, exp(-n² / 2 std²) at n samples from the middle.
 
@@ -316,6 +325,7 @@ def exponential(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the exponential window, exp(-n / tau) at n samples from its centre.
 
@@ -365,6 +375,7 @@ def kaiser(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    layout: Any = None,  # PyTorch's, without effect
 ) -> Tensor:
     """Return the Kaiser window, I₀(beta √(1 - (2t - 1)²)) / I₀(beta).
 
