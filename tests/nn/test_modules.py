@@ -526,6 +526,22 @@ def test_a_step_of_a_recurrent_layer_compiles_to_a_loop_of_any_length(kind: str)
         np.testing.assert_allclose(compiled(x).item(), step(x).item(), rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_all_cotangents_of_a_recurrence_at_once(name: str) -> None:
+    layer = getattr(nn, name)(2, 3)
+    x = cr.randn(4, 1, 2, requires_grad=True)
+    leaves = [x, *layer.parameters()]
+    y = layer(x)[0][-1, 0]
+
+    def pullback(v: cr.Tensor) -> tuple[cr.Tensor, ...]:
+        return cr.autograd_grad(y, leaves, v, retain_graph=True)
+
+    found = cr.vmap(pullback)(cr.eye(3))
+    for i, row in enumerate(cr.eye(3)):
+        for each, wanted in zip(found, pullback(row), strict=True):
+            np.testing.assert_allclose(each[i], wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_fused_recurrences_have_all_derivatives(kind: str) -> None:
     layer = getattr(nn, kind)(2, 3).double()

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.function import Function
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.kernels import recurrence
 from chainrule.transforms import jvp
@@ -45,12 +45,13 @@ class Recurrence(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        inputs = ctx.saved_tensors
-        if is_grad_enabled():  # the gradient is to be differentiated
+        inputs, more = ctx.saved_tensors, is_grad_enabled()
+        is_plain = all(grad._array.__class__ is np.ndarray for grad in grads)
+        if more or not is_plain:  # the gradient is to be differentiated, or a batch of gradients
             needed = [i for i, x in enumerate(inputs) if x.requires_grad]
-            outputs = ctx.loop(*inputs)
+            outputs = run_in(enable_grad(), ctx.loop, *inputs)
             found = autograd_grad(
-                outputs, [inputs[i] for i in needed], grads, create_graph=True, allow_unused=True
+                outputs, [inputs[i] for i in needed], grads, create_graph=more, allow_unused=True
             )
             by_input = dict(zip(needed, found, strict=True))
             return None, None, *(by_input.get(i) for i in range(len(inputs)))
