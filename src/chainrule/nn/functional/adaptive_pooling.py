@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from operator import index
 from typing import Any
 
@@ -251,6 +251,7 @@ Pair = tuple[Tensor, Tensor]
 def _with_indices(pool: Callable[..., Any], count: int) -> Callable[..., Pair]:
     """Return a function of the input and as many settings; `return_indices` has no effect."""
 
+    @wraps(pool)
     def pool_with_indices(
         input: Operand, *settings: Any, return_indices: bool = True, **named: Any
     ) -> Pair:
