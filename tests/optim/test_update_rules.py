@@ -442,3 +442,26 @@ def test_sparse_adam_updates_the_rows_that_were_looked_up(options: dict[str, Any
         assert list(optimizer.state_dict()["state"][0]) == ["step", "exp_avg", "exp_avg_sq"]
     np.testing.assert_allclose(*found, rtol=1e-12)
     assert (found[0][[1, 4]] == table[[1, 4]]).all()
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_parameters_at_different_steps_and_of_different_dtypes_are_as_if_alone(kind: str) -> None:
+    dtypes = ["float64", "float32", "float64"] if kind in REAL else ["float64", "complex64", "f4"]
+    values = [np.arange(1, 7).reshape(2, 3).astype(dtype) for dtype in [*dtypes, "float64", "f4"]]
+    together = [cr.tensor(value, requires_grad=True) for value in values]
+    alone = [cr.tensor(value, requires_grad=True) for value in values]
+    make = getattr(cr.optim, kind)
+    one = make(together, lr=0.1)
+    many = [make([param], lr=0.1) for param in alone]
+    for step in range(4):
+        for i, params in enumerate(zip(together, alone, strict=True)):
+            late = i == 3 and step < 2  # the fourth parameter is two steps behind the others
+            for param in params:
+                param.grad = None if late else cr.tensor(values[i] * 0.3 * (-1) ** step)
+        one.step()
+        for optimizer in many:
+            optimizer.step()
+    for param, other, optimizer in zip(together, alone, many, strict=True):
+        np.testing.assert_array_equal(param.detach().numpy(), other.detach().numpy())
+        for name, value in one.state[param].items():
+            np.testing.assert_array_equal(value.numpy(), optimizer.state[other][name].numpy())

@@ -18,6 +18,7 @@ from chainrule.optim.update_rule import (
     in_dtype_of,
     option_value,
     state_value,
+    weights,
 )
 
 Array = Any
@@ -108,15 +109,15 @@ class Adam(UpdateRule):
         # p -= lr m̂ / (√v̂ + eps), with c, the factor in √v̂ = √v / c, moved out of the quotient.
         c = (1 - beta2**t) ** 0.5
         rate = option_value(options["lr"]) * c / (1 - beta1**t)
-        return beta1, beta2, option_value(options["eps"]) * c, rate
+        return *weights(beta1), *weights(beta2), option_value(options["eps"]) * c, rate
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        beta1, beta2, eps, rate = numbers
+        old1, new1, old2, new2, eps, rate = numbers
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        average(xp, m, g, beta1, scratch)
-        average_squares(xp, v, g, beta2, scratch)
+        average(xp, m, g, old1, new1, scratch)
+        average_squares(xp, v, g, old2, new2, scratch)
         if "max_exp_avg_sq" in state:
             v = xp.maximum(state["max_exp_avg_sq"], v, out=state["max_exp_avg_sq"])
         xp.sqrt(v, out=scratch)
@@ -230,17 +231,17 @@ class SparseAdam(Adam):
         beta1, beta2 = map(option_value, options["betas"])
         t = advance(state["step"])
         rate = option_value(options["lr"]) * (1 - beta2**t) ** 0.5 / (1 - beta1**t)
-        return beta1, beta2, option_value(options["eps"]), rate
+        return 1 - beta1, 1 - beta2, option_value(options["eps"]), rate
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        beta1, beta2, eps, rate = numbers
+        share1, share2, eps, rate = numbers
         m, v = state["exp_avg"], state["exp_avg_sq"]
         reached = xp.any(g != 0, axis=tuple(range(1, g.ndim)), keepdims=True)
         zero = xp.zeros_like(g)
-        m += xp.where(reached, (1 - beta1) * (g - m), zero)
-        v += xp.where(reached, (1 - beta2) * (g * g - v), zero)
+        m += xp.where(reached, share1 * (g - m), zero)
+        v += xp.where(reached, share2 * (g * g - v), zero)
         p -= xp.where(reached, rate * m / (xp.sqrt(v) + eps), zero)
 
 
@@ -309,14 +310,14 @@ class Adamax(UpdateRule):
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
         beta1, beta2 = map(option_value, options["betas"])
         rate = option_value(options["lr"]) / (1 - beta1 ** advance(state["step"]))
-        return beta1, beta2, option_value(options["eps"]), rate
+        return *weights(beta1), beta2, option_value(options["eps"]), rate
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        beta1, beta2, eps, rate = numbers
+        old, new, beta2, eps, rate = numbers
         m, u = state["exp_avg"], state["exp_inf"]
-        average(xp, m, g, beta1, scratch)
+        average(xp, m, g, old, new, scratch)
         xp.abs(g, out=scratch)
         scratch += eps
         u *= beta2
@@ -413,15 +414,16 @@ class NAdam(UpdateRule):
         c = (1 - beta2**t) ** 0.5
         from_gradient = lr * (1 - mu) / (1 - so_far) * c
         from_moment = lr * following / (1 - so_far * following) * c
-        return beta1, beta2, option_value(options["eps"]) * c, from_gradient, from_moment
+        eps = option_value(options["eps"]) * c
+        return *weights(beta1), *weights(beta2), eps, from_gradient, from_moment
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        beta1, beta2, eps, from_gradient, from_moment = numbers
+        old1, new1, old2, new2, eps, from_gradient, from_moment = numbers
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        average(xp, m, g, beta1, scratch)
-        average_squares(xp, v, g, beta2, scratch)
+        average(xp, m, g, old1, new1, scratch)
+        average_squares(xp, v, g, old2, new2, scratch)
         direction = m * from_moment
         xp.multiply(g, from_gradient, out=scratch)
         direction += scratch
@@ -508,15 +510,16 @@ class RAdam(UpdateRule):
         part = (rho - 4) * (rho - 2) * at_end / ((at_end - 4) * (at_end - 2) * rho)
         rectified = in_dtype_of(xp.sqrt(xp.asarray(part * (1 - beta2**t))) * rate, p)
         # Before a step is rectified, `part` may be negative or infinite: the choice is a `where`.
-        return beta1, beta2, option_value(options["eps"]), rate, rectified, xp.asarray(rho - 5.0)
+        eps, excess = option_value(options["eps"]), xp.asarray(rho - 5.0)
+        return *weights(beta1), *weights(beta2), eps, rate, rectified, excess
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        beta1, beta2, eps, rate, rectified, excess = numbers
+        old1, new1, old2, new2, eps, rate, rectified, excess = numbers
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        average(xp, m, g, beta1, scratch)
-        average_squares(xp, v, g, beta2, scratch)
+        average(xp, m, g, old1, new1, scratch)
+        average_squares(xp, v, g, old2, new2, scratch)
         xp.sqrt(v, out=scratch)
         scratch += eps
         p -= m * xp.where(

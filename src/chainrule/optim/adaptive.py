@@ -17,6 +17,7 @@ from chainrule.optim.update_rule import (
     average_squares,
     in_dtype_of,
     option_value,
+    weights,
 )
 
 Array = Any
@@ -97,18 +98,20 @@ class RMSprop(UpdateRule):
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
         advance(state["step"])
-        names = ("alpha", "eps", "momentum")
-        return (option_value(options["lr"]), *(option_value(options[name]) for name in names))
+        lr, alpha, eps, momentum = (
+            option_value(options[name]) for name in ("lr", "alpha", "eps", "momentum")
+        )
+        return lr, *weights(alpha), eps, momentum
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        lr, alpha, eps, momentum = numbers
+        lr, old, new, eps, momentum = numbers
         v = state["square_avg"]
-        average_squares(xp, v, g, alpha, scratch)
+        average_squares(xp, v, g, old, new, scratch)
         if "grad_avg" in state:
             m = state["grad_avg"]
-            average(xp, m, g, alpha, scratch)
+            average(xp, m, g, old, new, scratch)
             xp.multiply(m, m, out=scratch)
             xp.subtract(v, scratch, out=scratch)
             xp.sqrt(scratch, out=scratch)
@@ -294,21 +297,21 @@ class Adadelta(UpdateRule):
         advance(state["step"])
         return (
             option_value(options["lr"]),
-            option_value(options["rho"]),
+            *weights(option_value(options["rho"])),
             option_value(options["eps"]),
         )
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        lr, rho, eps = numbers
+        lr, old, new, eps = numbers
         v, u = state["square_avg"], state["acc_delta"]
-        average_squares(xp, v, g, rho, scratch)
+        average_squares(xp, v, g, old, new, scratch)
         xp.add(v, eps, out=scratch)
         delta = xp.sqrt(u + eps)
         delta /= xp.sqrt(scratch, out=scratch)
         delta *= g
-        average_squares(xp, u, delta, rho, scratch)
+        average_squares(xp, u, delta, old, new, scratch)
         delta *= lr
         p -= delta
 

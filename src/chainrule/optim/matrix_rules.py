@@ -71,6 +71,7 @@ class Adafactor(UpdateRule):
     _NON_NEGATIVE = ("lr", "weight_decay")
     _DECOUPLED = True
     _ELEMENTWISE = False
+    _ALIKE = False
 
     def __init__(
         self,
@@ -204,6 +205,7 @@ class Muon(UpdateRule):
     _NON_NEGATIVE = ("lr", "weight_decay", "momentum")
     _DECOUPLED = True
     _ELEMENTWISE = False
+    _ALIKE = False
 
     def __init__(
         self,
@@ -260,7 +262,7 @@ class Muon(UpdateRule):
     ) -> None:
         rate, momentum, nesterov, a, b, c, eps, steps = numbers
         mean = state["momentum_buffer"]
-        average(xp, mean, g, momentum, scratch)
+        average(xp, mean, g, momentum, 1 - momentum, scratch)
         x = mean * momentum + g * (1 - momentum) if nesterov else mean
         x = x.astype(np.promote_types(p.dtype, np.float32))
         wide = p.shape[0] <= p.shape[1]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.operands import last_scalar_array
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
@@ -106,20 +105,20 @@ class SGD(UpdateRule):
         if not state:
             return (lr,)
         momentum, share = option_value(options["momentum"]), 1 - option_value(options["dampening"])
-        return lr, momentum, share, fresh, bool(options["nesterov"])
+        return lr, momentum, None if share == 1 else share, fresh, bool(options["nesterov"])
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
         lr = numbers[0]
         if not state:
-            p -= g * (last_scalar_array(lr, p) if p.__class__ is np.ndarray else lr)
+            p -= g * lr
             return
         _, momentum, share, fresh, nesterov = numbers
         b = state["momentum_buffer"]
         if not fresh:
             b *= momentum
-            b += g if share == 1 else xp.multiply(g, share, out=scratch)
+            b += g if share is None else xp.multiply(g, share, out=scratch)
         if nesterov:
             xp.multiply(b, momentum, out=scratch)
             scratch += g
@@ -209,6 +208,8 @@ class ASGD(UpdateRule):
         current, share = (lr if fresh else state_value(eta)) * 1.0, state_value(mu) * 1.0
         eta[...] = lr / (1 + lambd * lr * t) ** option_value(options["alpha"])
         mu[...] = 1 / xp.maximum(xp.asarray(t - option_value(options["t0"])), xp.asarray(1.0))
+        if share.__class__ is float and share == 1:
+            share = None  # the average is the parameter itself
         return current, 1 - lambd * current, share
 
     def _apply(
@@ -219,7 +220,7 @@ class ASGD(UpdateRule):
         p *= kept
         p -= scratch
         ax = state["ax"]
-        if mu.__class__ is float and mu == 1:
+        if mu is None:
             ax[...] = p
         else:
             xp.subtract(p, ax, out=scratch)

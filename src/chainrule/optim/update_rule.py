@@ -35,6 +35,8 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
     """Weight decay is no part of the gradient: p ← (1 - lr · weight_decay) p before the update."""
     _ELEMENTWISE: ClassVar[bool] = True
     """Each element is updated by itself, so that a complex parameter counts as two real ones."""
+    _ALIKE: ClassVar[bool] = True
+    """Parameters of one dtype have states of the same names and, at one step, share `_numbers`."""
 
     def __init__(self, params: Parameters, arguments: Mapping[str, Any]) -> None:
         super().__init__(params, options_in(arguments))
@@ -52,7 +54,8 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
         """Advance the states of shape (); return the numbers that `_apply` takes.
 
         `fresh` says that the state was initialised in this step. In a trace, numbers that depend on
-        the state are symbols; others are Python's, or arrays in the real dtype of `p`.
+        the state are symbols; others are Python's, or arrays in the real dtype of `p`. Those that
+        parameters share come to `_apply` as such arrays, so it computes no further numbers of them.
         """
 
     @abstractmethod
@@ -96,53 +99,79 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
 
     def _update(self, params: list[Tensor], options: Group) -> None:
         written: list[Array] = []
-        numbers: tuple[Any, ...] | None = None
-        decay, maximize = (
-            option_value(options.get("weight_decay", 0)),
-            options.get("maximize", False),
-        )
-        decoupled = options.get("decoupled_weight_decay", self._DECOUPLED)
+        numbers: Sequence[Any] = ()
+        decay, maximize = option_value(options.get("weight_decay", 0)), options.get("maximize")
+        decoupled = decay and options.get("decoupled_weight_decay", self._DECOUPLED)
+        penalty = None if decoupled or not decay else decay
         scratches: dict[Any, Array] = {}
+        known: dict[Any, tuple[Sequence[Any], list[Any]]] = {}
+        state: State = {}
+        dtype: Any = None  # of the last parameter
+        names: Sequence[str] = ()
         for param in params:
             p, g = param._array, param._grad._array  # type: ignore[union-attr]
             if maximize:
                 g = -g
-            if decay and not decoupled:
-                g = g + decay * p
-            names = self._state_names(options, p)
-            state, fresh = self._arrays(param, names, g, options) if names else ({}, False)
-            if state or numbers is None:  # without a state, they are those of the options
-                numbers = self._numbers(state, options, p, fresh)
-            if decay and decoupled:
+            if penalty is not None:
+                g = g + penalty * p
+            alike = p.dtype is dtype and self._ALIKE
+            if not alike:
+                names, dtype = self._state_names(options, p), p.dtype
+            if names:
+                state, fresh = self._arrays(param, names, g, options)
+                numbers = self._numbers_of(p, state, options, fresh, known)
+            elif not alike:
+                numbers = self._numbers_of(p, state, options, False, known)
+            if decoupled:
                 p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
-            if p.dtype.kind == "c" and self._ELEMENTWISE:
+            if dtype.kind == "c" and self._ELEMENTWISE:
                 for part in ("real", "imag"):
                     parts = {name: getattr(array, part) for name, array in state.items()}
                     self._apply_to(getattr(p, part), getattr(g, part), parts, numbers, scratches)
             else:
                 self._apply_to(p, g, state, numbers, scratches)
             written.append(p)
-            if state:
+            if names:
                 written += [array for array in state.values() if array.ndim]
         record_writes(written, f"{type(self).__name__}.step", sys._getframe())
+
+    def _numbers_of(
+        self, p: Array, state: State, options: Group, fresh: bool, known: dict[Any, Any]
+    ) -> Sequence[Any]:
+        """Return `_numbers`, computed once for the parameters that are at the same step."""
+        if p.__class__ is not np.ndarray or not self._ALIKE:
+            return self._numbers(state, options, p, fresh)
+        counters = [array for array in state.values() if not array.ndim]
+        key = (p.dtype, fresh, *[array.item() for array in counters])
+        if key in known:
+            numbers: Sequence[Any] = known[key][0]
+            for array, value in zip(counters, known[key][1], strict=True):
+                array[()] = value
+        else:
+            real = np.zeros(0, p.dtype).real.dtype
+            numbers = [
+                np.array(number, real) if number.__class__ is float else number
+                for number in self._numbers(state, options, p, fresh)
+            ]
+            known[key] = numbers, [array.item() for array in counters]
+        return numbers
 
     def _apply_to(
         self, p: Array, g: Array, state: State, numbers: Sequence[Any], scratches: dict[Any, Array]
     ) -> None:
         """Update a real parameter; parameters of the same shape share scratch memory."""
         xp = numpy_xp if p.__class__ is np.ndarray else namespace(p)
+        scratch = None
         if xp is numpy_xp and p.size >= _PARALLEL_MIN_ELEMENTS and self._ELEMENTWISE:
             return self._apply_in_parts(p, g, state, numbers)
-        if xp is numpy_xp and not state:
-            scratch = None
-        elif xp.known:
+        if not xp.known:
+            scratch = xp.empty_like(p)
+            numbers = [in_dtype_of(number, p) for number in numbers]
+        elif state or xp is not numpy_xp:
             key = p.shape, p.strides, p.dtype
             scratch = scratches.get(key)
             if scratch is None:
                 scratch = scratches[key] = xp.empty_like(p)
-        else:
-            scratch = xp.empty_like(p)
-            numbers = [in_dtype_of(number, p) for number in numbers]
         self._apply(xp, p, g, state, numbers, scratch)
         return None
 
@@ -232,16 +261,21 @@ def in_dtype_of(number: Any, array: Array) -> Any:
 # --- moving averages ------------------------------------------------------------------------------
 
 
-def average(xp: Any, m: Array, x: Array, beta: float, scratch: Array) -> None:
+def weights(beta: Any) -> tuple[Any, Any]:
+    """Return the weights of the mean so far and of the new value: β and 1 - β."""
+    return beta, 1 - beta
+
+
+def average(xp: Any, m: Array, x: Array, old: Any, new: Any, scratch: Array) -> None:
     """Update an exponential moving average: m ← β m + (1 - β) x."""
-    xp.multiply(x, 1 - beta, out=scratch)
-    m *= beta
+    xp.multiply(x, new, out=scratch)
+    m *= old
     m += scratch
 
 
-def average_squares(xp: Any, v: Array, x: Array, beta: float, scratch: Array) -> None:
+def average_squares(xp: Any, v: Array, x: Array, old: Any, new: Any, scratch: Array) -> None:
     """Update an exponential moving average of squares: v ← β v + (1 - β) x²."""
     xp.multiply(x, x, out=scratch)
-    scratch *= 1 - beta
-    v *= beta
+    scratch *= new
+    v *= old
     v += scratch
