@@ -109,9 +109,13 @@ def test_small_images_of_many_channels_are_copied_as_windows(
 
     monkeypatch.setattr(convolution, "_copies_windows", choose)
     window = ((1, 1), ((1, 1), (1, 1)), (1, 1))
-    for shape, kernel in (((4, 16, 8, 8), (32, 16, 3, 3)), ((1, 3, 32, 32), (8, 3, 3, 3))):
+    for shape, kernel in (
+        ((4, 16, 8, 8), (32, 16, 3, 3)),
+        ((1, 3, 32, 32), (8, 3, 3, 3)),
+        ((2, 16, 28, 28), (16, 16, 3, 3)),  # sums of shifts take one more copy for each shift
+    ):
         results((shape, kernel, *window), "float32")
-    assert chosen == [True] * 3 + [False] * 3
+    assert chosen == [True] * 3 + [False] * 3 + [False, False, True]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 8])

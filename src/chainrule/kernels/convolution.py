@@ -50,9 +50,9 @@ _MIN_COLUMNS = 1024
 _MAX_PHASES, _MAX_ZEROS = 4, 1.3
 """Phases that are computed one by one, or more if kernels would be so many times larger."""
 
-_MULTIPLY, _COPY, _WINDOW_COPY, _TRANSPOSE, _RUN = 0.015, 0.35, 0.15, 1.0, 10.0
+_MULTIPLY, _COPY, _WINDOW_COPY, _TRANSPOSE, _SPREAD, _RUN = 0.015, 0.35, 0.15, 1.0, 1.0, 10.0
 """Nanoseconds for a multiplication of a product, a copy of an element (in long rows, in windows, to
-another order of axes), and the beginning of a run."""
+another order of axes, to one more shift of the rows), and the beginning of a run."""
 
 
 def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
@@ -337,15 +337,21 @@ class _Layout:
         return w.reshape(g * o, c, *self.kernel)
 
 
-def _copies_windows(x: Array, layout: _Layout, dilation: Sizes | None) -> bool:
-    """Return whether copying windows takes less time than shifts of rows with their margin."""
+def _copies_windows(x: Array, layout: _Layout, dilation: Sizes | None, sums: bool = False) -> bool:
+    """Return whether copying windows takes less time than shifts of rows with their margin.
+
+    With `sums`, the gradient of kernels is computed.
+    """
     if layout.groups > 1:
         return False
     samples, inputs, outputs, kernel = len(x), layout.inputs, layout.outputs, layout.kernel
     pixels, padded = samples * math.prod(layout.size), samples * math.prod(layout.padded)
     taps = math.prod(kernel)
     moved = inputs * math.prod(layout.inner) + outputs * math.prod(layout.outer)
-    by_shifts = padded * (_MULTIPLY * inputs * taps * outputs + _COPY * moved)
+    spread = outputs * (math.prod(layout.outer) - 1) if sums else 0
+    by_shifts = padded * (
+        _MULTIPLY * inputs * taps * outputs + _COPY * moved + _SPREAD * float(spread)
+    )
     runs = taps if dilation and dilation[-1] > 1 else taps // kernel[-1]
     by_windows = pixels * (
         inputs * taps * (_MULTIPLY * outputs + _WINDOW_COPY) + _RUN * runs
@@ -467,7 +473,7 @@ def _correlate_weight(
     if 0 in (x.size, y.size, *kernel):
         return xp.zeros((o, c, *kernel), dtype)
     layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
-    if _copies_windows(x, layout, dilation):
+    if _copies_windows(x, layout, dilation, True):
         windows = Windows(xp, x, o, pad_before, kernel, size, None, dilation, sums=True)
         return sum_windows(windows, y)
     target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)

@@ -251,9 +251,12 @@ def state_value(array: Array) -> Any:
     return array.item() if is_known(array) else array
 
 
+_PLAIN = (float, bool, type(None))
+
+
 def in_dtype_of(number: Any, array: Array) -> Any:
     """Return a number that preserves the dtype of `array` in arithmetic."""
-    if number.__class__ is float or number.__class__ is bool or isinstance(number, NumberProxy):
+    if number.__class__ in _PLAIN or isinstance(number, NumberProxy):
         return number
     return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
 
