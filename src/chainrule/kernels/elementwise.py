@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.interrupts import errstate
@@ -10,6 +11,9 @@ from chainrule.kernels.fast_numpy import BIT_PATTERNS
 from chainrule.kernels.parallel import parallelized
 
 Array = Any
+
+UPDATES: list[Callable[..., bool]] = []
+"""Machine code for the formulas of optimisers, while `set_kernels` selects it."""
 
 
 @parallelized(by_rows=False)

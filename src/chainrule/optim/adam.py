@@ -510,21 +510,19 @@ class RAdam(UpdateRule):
         part = (rho - 4) * (rho - 2) * at_end / ((at_end - 4) * (at_end - 2) * rho)
         rectified = in_dtype_of(xp.sqrt(xp.asarray(part * (1 - beta2**t))) * rate, p)
         # Before a step is rectified, `part` may be negative or infinite: the choice is a `where`.
-        eps, excess = option_value(options["eps"]), xp.asarray(rho - 5.0)
-        return *weights(beta1), *weights(beta2), eps, rate, rectified, excess
+        eps, is_rectified = option_value(options["eps"]), xp.asarray(rho > 5.0)
+        return *weights(beta1), *weights(beta2), eps, rate, rectified, is_rectified
 
     def _apply(
         self, xp: Any, p: Array, g: Array, state: State, numbers: Sequence[Any], scratch: Array
     ) -> None:
-        old1, new1, old2, new2, eps, rate, rectified, excess = numbers
+        old1, new1, old2, new2, eps, rate, rectified, is_rectified = numbers
         m, v = state["exp_avg"], state["exp_avg_sq"]
         average(xp, m, g, old1, new1, scratch)
         average_squares(xp, v, g, old2, new2, scratch)
         xp.sqrt(v, out=scratch)
         scratch += eps
-        p -= m * xp.where(
-            xp.asarray(excess > 0), rectified / scratch, in_dtype_of(xp.asarray(rate), p)
-        )
+        p -= m * xp.where(is_rectified, rectified / scratch, in_dtype_of(xp.asarray(rate), p))
 
 
 def advance(step: Array) -> Any:

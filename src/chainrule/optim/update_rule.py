@@ -14,6 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
 from chainrule.backend import CPU, is_known, move, namespace, numpy_xp
 from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.kernels.elementwise import UPDATES
 from chainrule.kernels.parallel import parallel_fill
 from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
 
@@ -149,10 +150,7 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
                 array[()] = value
         else:
             real = np.zeros(0, p.dtype).real.dtype
-            numbers = [
-                np.array(number, real) if number.__class__ is float else number
-                for number in self._numbers(state, options, p, fresh)
-            ]
+            numbers = [_as_array(n, real) for n in self._numbers(state, options, p, fresh)]
             known[key] = numbers, [array.item() for array in counters]
         return numbers
 
@@ -162,6 +160,8 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
         """Update a real parameter; parameters of the same shape share scratch memory."""
         xp = numpy_xp if p.__class__ is np.ndarray else namespace(p)
         scratch = None
+        if xp is numpy_xp and self._apply_as_loop(p, g, state, numbers):
+            return None
         if xp is numpy_xp and p.size >= _PARALLEL_MIN_ELEMENTS and self._ELEMENTWISE:
             return self._apply_in_parts(p, g, state, numbers)
         if not xp.known:
@@ -174,6 +174,21 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
                 scratch = scratches[key] = xp.empty_like(p)
         self._apply(xp, p, g, state, numbers, scratch)
         return None
+
+    def _apply_as_loop(self, p: Array, g: Array, state: State, numbers: Sequence[Any]) -> bool:
+        """Update a parameter of NumPy's by machine code, if that is selected; return whether."""
+        if not (UPDATES and self._ELEMENTWISE and self._ALIKE):
+            return False
+        if (p.base is not None or g.base is not None) and np.may_share_memory(p, g):
+            return False  # a loop may write what it has still to read
+        names = [name for name, array in state.items() if array.ndim]
+
+        def formula(xp: Any, arrays: Sequence[Array], numbers: Sequence[Any]) -> None:
+            p, g, *kept = arrays
+            self._apply(xp, p, g, dict(zip(names, kept, strict=True)), numbers, xp.empty_like(p))
+
+        key = type(self)._apply, *names
+        return UPDATES[0](key, formula, (p, g, *[state[name] for name in names]), numbers)
 
     def _apply_in_parts(self, p: Array, g: Array, state: State, numbers: Sequence[Any]) -> None:
         """Update a large parameter of NumPy's, in several threads where that is possible."""
@@ -251,12 +266,19 @@ def state_value(array: Array) -> Any:
     return array.item() if is_known(array) else array
 
 
+def _as_array(number: Any, dtype: Any) -> Any:
+    """Return a float as an array, which NumPy takes in less time; None and bools as they are."""
+    if isinstance(number, np.generic):
+        return np.asarray(number)
+    return np.array(number, dtype) if number.__class__ is float else number
+
+
 _PLAIN = (float, bool, type(None))
 
 
 def in_dtype_of(number: Any, array: Array) -> Any:
     """Return a number that preserves the dtype of `array` in arithmetic."""
-    if number.__class__ in _PLAIN or isinstance(number, NumberProxy):
+    if number.__class__ in _PLAIN or isinstance(number, NumberProxy) or number.dtype.kind == "b":
         return number
     return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
 

@@ -24,6 +24,7 @@ from chainrule.compiler.native.gemm import registers
 from chainrule.compiler.native.threads.pool import Team
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.errors import MissingExtraError
+from chainrule.kernels.elementwise import UPDATES
 from chainrule.primitives import convolution
 
 pytest.importorskip("llvmlite")
@@ -571,3 +572,77 @@ def test_compiled_functions_are_unaffected(native: None) -> None:
 
     found = cr.compile(function, backend="numpy")(cr.from_numpy(x)).numpy()
     np.testing.assert_allclose(found, function(cr.from_numpy(x)).numpy(), rtol=1e-12)
+
+
+LOOPS = {  # whether the step is one loop
+    "SGD": True,
+    "SGD momentum": True,
+    "Adam": True,
+    "Adam amsgrad": True,
+    "AdamW weight_decay": True,
+    "Adamax": True,
+    "NAdam": True,
+    "RAdam": True,
+    "RMSprop": True,
+    "RMSprop centered momentum": True,
+    "RMSprop momentum": True,
+    "Adagrad": True,
+    "Adadelta": True,
+    "Rprop": False,
+    "Adafactor": False,
+}
+
+
+def trained(name: str, dtype: str) -> list[np.ndarray]:
+    """Return parameters of several sizes and layouts after three steps, and their states."""
+    rng = np.random.default_rng(0)
+    kind, *options = name.split()
+    shapes = [(300, 301), (5, 7), (70_001,), ()]
+    params = [cr.tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+    params.append(cr.from_numpy(rng.standard_normal((300, 290)).astype(dtype).T))
+    params.append(cr.tensor(rng.standard_normal(5000).astype("complex64")))
+    params = params[:-1] if kind == "Adafactor" else params
+    for param in params:
+        param.requires_grad_()
+    given: dict[str, Any] = dict.fromkeys(options, True) | {"lr": 0.01}
+    given |= {option: 0.9 for option in options if option in ("momentum", "weight_decay")}
+    optimizer = getattr(cr.optim, kind)(params, **given)
+    for step in range(3):
+        for i, param in enumerate(params):
+            late = i == 2 and not step  # a step behind the others
+            values = rng.standard_normal(param.shape).astype(param.numpy(force=True).dtype)
+            param.grad = None if late else cr.tensor(values)
+        optimizer.step()
+    states = [state.numpy() for param in params for state in optimizer.state[param].values()]
+    return [*[param.detach().numpy() for param in params], *states]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_steps_of_optimisers_have_the_bits_of_numpy(name: str, dtype: str, native: None) -> None:
+    found = trained(name, dtype)
+    loops = UPDATES[0].known
+    assert any(loops.values()) == LOOPS[name]
+    cr.set_kernels("numpy")
+    for x, y in zip(found, trained(name, dtype), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_gradient_in_the_memory_of_its_parameter(native: None) -> None:
+    memory = np.arange(100_001.0)
+    w = cr.from_numpy(memory[1:]).requires_grad_()
+    w.grad = cr.from_numpy(memory[:-1])
+    cr.optim.SGD([w], lr=1.0).step()
+    np.testing.assert_array_equal(w.detach().numpy(), 1.0)
+
+
+def test_a_step_by_machine_code_is_an_in_place_write(native: None) -> None:
+    w = cr.ones(100_000, requires_grad=True)
+    optimizer = cr.optim.Adam([w], lr=0.5)
+    loss = (w * w).sum()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    assert w.max() == 0.5
+    with pytest.raises(RuntimeError, match=r"Adam\.step"):
+        loss.backward()

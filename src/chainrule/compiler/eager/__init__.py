@@ -6,13 +6,14 @@ rules (`elementwise`); other kernels are written by hand, as Python that LLVM co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from chainrule.autograd.recorders import exchange
 from chainrule.compiler.native import jit
 from chainrule.errors import ArgumentError, MissingExtraError
 from chainrule.kernels import recurrence
+from chainrule.kernels.elementwise import UPDATES
 from chainrule.primitives.primitive import Primitive, Substitute
 
 __all__ = ["get_kernels", "set_kernels"]
@@ -43,7 +44,8 @@ def set_kernels(kernels: str, /) -> None:
     """Compute the common eager operations on large arrays with machine code or with NumPy.
 
     Machine code makes a single pass over memory where NumPy makes several (softmax, layer_norm,
-    gelu, sigmoid, cumsum, indexing, max_pool2d, LSTM, GRU, and the gradients of most operations).
+    gelu, sigmoid, cumsum, indexing, max_pool2d, LSTM, GRU, the gradients of most operations, and
+    the steps of most optimisers).
     Matrix products, and the convolutions that use them, use the widest vector instructions of the
     processor. The threads (`set_num_threads`) spin for 0.2 ms while they wait for the next
     operation. Kernels are compiled when first needed, which takes about half a second for each
@@ -88,9 +90,9 @@ def set_kernels(kernels: str, /) -> None:
                 "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
-        from chainrule.compiler.eager.table import STEPS, substitutes
+        from chainrule.compiler.eager.table import STEPS, substitutes, updates
 
-        install(substitutes(), STEPS)
+        install(substitutes(), STEPS, [updates()])
     else:
         install({})
 
@@ -108,9 +110,14 @@ def using_kernels(kernels: str) -> Iterator[None]:
 
 
 def install(
-    substitutes: dict[Primitive, Substitute], steps: Mapping[str, Callable[..., None]] | None = None
+    substitutes: dict[Primitive, Substitute],
+    steps: Mapping[str, Callable[..., None]] | None = None,
+    updates: Sequence[Callable[..., bool]] = (),
 ) -> None:
-    """Install substitutes of primitives, and steps of recurrences; NumPy computes all others."""
+    """Install substitutes of primitives, and steps of recurrences and optimisers.
+
+    NumPy computes all others.
+    """
     for primitive in _installed.keys() - substitutes.keys():
         exchange(primitive, None)
     for primitive, substitute in substitutes.items():
@@ -119,3 +126,4 @@ def install(
     _installed.update(substitutes)
     recurrence.STEPS.clear()
     recurrence.STEPS.update(steps or {})
+    UPDATES[:] = updates

@@ -7,7 +7,7 @@ combination of dtypes and of scalar operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Array = Any
 Settings = dict[str, Any] | None
+Formula = Callable[[Any, Sequence[Array], Sequence[Any]], None]
 
 MAX_LOOPS = 12
 """Number of loops made from one rule; NumPy computes settings beyond it, which vary a lot."""
@@ -85,6 +86,89 @@ class Elementwise:
             return grads
 
         return vjp
+
+
+class Updates:
+    """Native loops of formulas that write to arrays of one shape, such as steps of optimisers.
+
+    A formula of two arrays is a few calls of NumPy: its loop is used from `min_size_of_two` on.
+    """
+
+    def __init__(self, min_size: int, min_size_of_two: int) -> None:
+        self.min_size, self.min_size_of_two = min_size, min_size_of_two
+        self.known: dict[Any, _Update | None] = {}
+        self.last: Any = (None, None, None, None, ())  # found again for the next parameter
+
+    def __call__(
+        self, key: Any, formula: Formula, arrays: tuple[Array, ...], numbers: Sequence[Any]
+    ) -> bool:
+        """Run `formula(xp, arrays, numbers)` as one loop, if there is one for these arrays.
+
+        Numbers are arrays of shape (), or constants of the formula, which `key` identifies. Return
+        whether it ran; otherwise nothing has changed.
+        """
+        first = arrays[0]
+        dtype, shape = first.dtype, first.shape
+        min_size = self.min_size if len(arrays) > 2 else self.min_size_of_two
+        if first.size < min_size or not is_plain(first):
+            return False
+        for x in arrays:
+            if x.dtype is not dtype or x.shape != shape or not x.flags.carray:
+                return False
+        last = self.last
+        if numbers is not last[0] or dtype is not last[1] or key != last[2]:
+            loop = self._loop(key, formula, arrays, numbers)
+            scalars = [n for n in numbers if n.__class__ is ndarray]
+            self.last = last = numbers, dtype, key, loop, scalars
+        loop, scalars = last[3:]
+        if loop is None:
+            return False
+        task, order, targets = loop
+        inputs = [*arrays, *scalars]
+        if order is not None:
+            inputs = [inputs[i] for i in order]
+        task(first.size, PART, *inputs, *[arrays[i] for i in targets])
+        return True
+
+    def _loop(self, key: Any, formula: Formula, arrays: Any, numbers: Any) -> _Update | None:
+        kinds = [n.dtype.char if n.__class__ is ndarray else n for n in numbers]
+        key = key, arrays[0].dtype.char, *kinds
+        if key not in self.known:
+            self.known[key] = _make_update(formula, arrays, numbers)
+        return self.known[key]
+
+
+class _Update(NamedTuple):
+    """A loop that writes to some of its arrays."""
+
+    task: Task
+    order: tuple[int, ...] | None  # as of a kernel
+    targets: list[int]  # the array that each output is written to
+
+
+def _make_update(
+    formula: Formula, arrays: tuple[Array, ...], numbers: Sequence[Any]
+) -> _Update | None:
+    """Return the loop of a formula; None if it isn't one."""
+    targets: list[int] = []
+
+    def written(*inputs: Any) -> list[Any]:
+        symbols, scalars = inputs[: len(arrays)], iter(inputs[len(arrays) :])
+        before = [symbol.value for symbol in symbols]
+        given = [next(scalars) if n.__class__ is ndarray else n for n in numbers]
+        formula(SYMBOL_XP, symbols, given)
+        targets[:] = [i for i, s in enumerate(symbols) if s.value is not before[i]]
+        return [symbols[i] for i in targets]
+
+    scalars = [n for n in numbers if n.__class__ is ndarray]
+    kernel = _make_kernel(written, (*arrays, *scalars), {})
+    if kernel is None:
+        return None
+    results = kernel.results or tuple(range(len(targets)))
+    targets = [targets[results.index(i)] for i in range(len(targets))]  # of each output
+    if any(arrays[i].dtype != out for i, out in zip(targets, kernel.outs, strict=True)):
+        return None
+    return _Update(kernel.task, kernel.order, targets)
 
 
 class _Kernel(NamedTuple):
