@@ -6,6 +6,7 @@ which rounds differently. Measurements are in `benchmarks/kernels.py` and DESIGN
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import abstract_eval
@@ -22,37 +23,50 @@ def lower_to_numpy(program: Program) -> Program:
     """Return the program with NumPy's fastest form of each op."""
     ops: list[Op] = []
     ones: dict[Any, Value] = {}
+    reshaped = {op.out: op.args[0] for op in program.ops if op.function == "np.reshape"}
     for op in program.ops:
-        parts = _match_sum(op) if op.function == "np.sum" else None
+        parts = _match_sum(op, reshaped) if op.function == "np.sum" else None
         if parts is None:
             ops.append(op)
             continue
-        x, axis, shape = parts
-        n, dtype = x.shape[axis], x.dtype
-        if (n, dtype) not in ones:
-            ops.append(_op("np.ones", (n,), dtype))
-            ones[n, dtype] = ops[-1].out
-        factors = (x, ones[n, dtype]) if axis == len(x.shape) - 1 else (ones[n, dtype], x)
-        product = _op("np.matmul", *factors)
-        if product.out.shape == shape:
-            ops.append(Op("np.matmul", factors, {}, op.outs, op.location))
+        x, axes = parts
+        for axis in axes:
+            n, dtype = x.shape[axis], x.dtype
+            if (n, dtype) not in ones:
+                ops.append(_op("np.ones", (n,), dtype))
+                ones[n, dtype] = ops[-1].out
+            factors = (x, ones[n, dtype]) if axis == len(x.shape) - 1 else (ones[n, dtype], x)
+            ops.append(_op("np.matmul", *factors))
+            x = ops[-1].out
+        if x.shape == op.out.shape:
+            ops[-1] = Op("np.matmul", factors, {}, op.outs, op.location)
         else:
-            ops += [product, Op("np.reshape", (product.out, shape), {}, op.outs)]
-    return program.with_ops(ops)
+            ops.append(Op("np.reshape", (x, op.out.shape), {}, op.outs))
+    used = {v for op in ops for v in op.inputs}.union(program.results(), program.free_values())
+    return program.with_ops([op for op in ops if op.outs[0] in used or op.outs[0] not in reshaped])
 
 
-def _match_sum(op: Op) -> tuple[Value, int, tuple[int, ...]] | None:
-    """Return operand, axis and result shape of a sum that is faster as a product, else None."""
+def _match_sum(op: Op, reshaped: dict[Value, Value]) -> tuple[Value, list[int]] | None:
+    """Return an operand and its axes, one after the other, if the sum is faster as products.
+
+    A sum over all axes but the last, as in the gradient of a bias, is one over the rows of the
+    matrix that `reshaped` made an array of examples, or over the last but one axis first.
+    """
     x = op.args[0]
-    axis = op.kwargs.get("axis")
-    if isinstance(axis, tuple):
-        axis = axis[0] if len(axis) == 1 else None
-    if axis is None or x.dtype.char not in "fd" or x.size < _MIN_SUM_SIZE:
+    axes = op.kwargs.get("axis")
+    if axes is None or x.dtype.char not in "fd" or x.size < _MIN_SUM_SIZE or len(x.shape) == 1:
         return None
-    axis %= len(x.shape)
-    if axis < len(x.shape) - 2 or len(x.shape) == 1 or x.shape[axis] not in _SUM_LENGTHS:
+    last = len(x.shape) - 1
+    axes = sorted(axis % (last + 1) for axis in (axes if isinstance(axes, tuple) else (axes,)))
+    if len(axes) > 1 and axes == list(range(last)):
+        matrix = reshaped.get(x)
+        if matrix is not None and matrix.shape == (math.prod(x.shape[:-1]), x.shape[-1]):
+            x, axes = matrix, [0]
+        elif last == 2:
+            axes = [1, 0]
+    if (len(axes) > 1 and axes != [1, 0]) or axes[0] < len(x.shape) - 2:
         return None
-    return x, axis, op.out.shape
+    return (x, axes) if all(x.shape[axis] in _SUM_LENGTHS for axis in axes) else None
 
 
 def _op(function: str, *args: Any) -> Op:
