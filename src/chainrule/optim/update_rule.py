@@ -177,7 +177,9 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
 
     def _apply_as_loop(self, p: Array, g: Array, state: State, numbers: Sequence[Any]) -> bool:
         """Update a parameter of NumPy's by machine code, if that is selected; return whether."""
-        if not (UPDATES and self._ELEMENTWISE and self._ALIKE):
+        if not UPDATES or p.size < (_LOOP_MIN_ELEMENTS if state else _STATELESS_MIN_ELEMENTS):
+            return False
+        if not (self._ELEMENTWISE and self._ALIKE):
             return False
         if (p.base is not None or g.base is not None) and np.may_share_memory(p, g):
             return False  # a loop may write what it has still to read
@@ -245,6 +247,9 @@ def options_in(arguments: Mapping[str, Any]) -> Group:
 
 _PARALLEL_MIN_ELEMENTS = 1 << 17
 """Number of elements of a parameter from which a second thread pays, if it has a state."""
+
+_LOOP_MIN_ELEMENTS, _STATELESS_MIN_ELEMENTS = 1 << 12, 1 << 16
+"""Number of elements of a parameter from which machine code pays, with a state and without."""
 
 _TITLES = {"lr": "learning rate", "eps": "epsilon value"}
 

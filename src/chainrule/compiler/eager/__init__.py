@@ -90,9 +90,10 @@ def set_kernels(kernels: str, /) -> None:
                 "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
-        from chainrule.compiler.eager.table import STEPS, substitutes, updates
+        from chainrule.compiler.eager.elementwise import Updates
+        from chainrule.compiler.eager.table import STEPS, substitutes
 
-        install(substitutes(), STEPS, [updates()])
+        install(substitutes(), STEPS, [Updates()])
     else:
         install({})
 

@@ -89,13 +89,9 @@ class Elementwise:
 
 
 class Updates:
-    """Native loops of formulas that write to arrays of one shape, such as steps of optimisers.
+    """Native loops of formulas that write to arrays of one shape, such as steps of optimisers."""
 
-    A formula of two arrays is a few calls of NumPy: its loop is used from `min_size_of_two` on.
-    """
-
-    def __init__(self, min_size: int, min_size_of_two: int) -> None:
-        self.min_size, self.min_size_of_two = min_size, min_size_of_two
+    def __init__(self) -> None:
         self.known: dict[Any, _Update | None] = {}
         self.last: Any = (None, None, None, None, ())  # found again for the next parameter
 
@@ -109,8 +105,7 @@ class Updates:
         """
         first = arrays[0]
         dtype, shape = first.dtype, first.shape
-        min_size = self.min_size if len(arrays) > 2 else self.min_size_of_two
-        if first.size < min_size or not is_plain(first):
+        if not is_plain(first):
             return False
         for x in arrays:
             if x.dtype is not dtype or x.shape != shape or not x.flags.carray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule import primitives
-from chainrule.compiler.eager.elementwise import Elementwise, Updates
+from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.kernels import (
     activations,
     concat,
@@ -76,11 +76,6 @@ class _Index(HandWritten):
 
 _MIN_LONG_ROW = 16
 """Number of elements of a row from which copying it takes few instructions per element."""
-
-
-def updates(min_size: int = MIN_SIZE, min_size_of_two: int = _MIN_SIZE_ONE_CALL) -> Updates:
-    """Return what runs the steps of optimisers, used from these numbers of elements."""
-    return Updates(min_size, min_size_of_two)
 
 
 def substitutes(
