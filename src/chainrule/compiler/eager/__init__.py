@@ -90,10 +90,9 @@ def set_kernels(kernels: str, /) -> None:
                 "set_kernels('native') needs llvmlite, which is not installed: "
                 "pip install 'chainrule[native]'"
             )
-        from chainrule.compiler.eager.elementwise import Updates
-        from chainrule.compiler.eager.table import STEPS, substitutes
+        from chainrule.compiler.eager.table import STEPS, substitutes, updates
 
-        install(substitutes(), STEPS, [Updates()])
+        install(substitutes(), STEPS, updates())
     else:
         install({})
 

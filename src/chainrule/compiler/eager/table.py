@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule import primitives
-from chainrule.compiler.eager.elementwise import Elementwise
+from chainrule.compiler.eager.elementwise import Elementwise, Updates
 from chainrule.compiler.eager.kernels import (
     activations,
     concat,
@@ -76,6 +76,11 @@ class _Index(HandWritten):
 
 _MIN_LONG_ROW = 16
 """Number of elements of a row from which copying it takes few instructions per element."""
+
+
+def updates() -> list[Updates]:
+    """Return what runs the formulas of optimisers."""
+    return [Updates()]
 
 
 def substitutes(
