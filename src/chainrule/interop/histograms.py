@@ -6,6 +6,7 @@ computed from the extremes of the elements by these, and densities by the edges.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError
-from chainrule.interop.manipulation import flat, take_positions
+from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant, in_double, tensor_of, tensors_of
 
 Array = Any
@@ -28,18 +30,19 @@ def histogram_bin_edges(
     if not isinstance(bins, str) and np.ndim(array_of(bins)) == 1:
         return tensor_of(bins)
     numbers = array_of(a)
-    limits = None if range is None else tuple([array_of(end) for end in range])
-    heights = None if weights is None else array_of(weights)
-    edges = np.histogram_bin_edges(numbers, bins, limits, heights)
-    if not numbers.size and range is None:
-        return constant(edges)
+    if is_known(numbers) or isinstance(bins, str) or not numbers.size:
+        limits = None if range is None else tuple([array_of(end) for end in range])
+        heights = None if weights is None else array_of(weights)
+        edges = np.histogram_bin_edges(numbers, bins, limits, heights)
+        if not numbers.size and range is None:
+            return constant(edges)
+        bins = len(edges) - 1
     low, high = (xp.min(a), xp.max(a)) if range is None else tensors_of([a, *range], weak=True)[1:]
-    if array_of(low) == array_of(high):
-        low, high = low - 0.5, high + 0.5
-    low, high = floating(low), floating(high)
+    half = ops.where(low == high, 0.5, 0.0)
+    low, high = floating(low - half), floating(high + half)
     # Rounded as NumPy's: elements at an edge are counted by it.
-    steps = constant(np.arange(1, len(edges) - 1).astype(low.dtype))
-    inner = steps * ((high - low) / (len(edges) - 1)) + low
+    steps = constant(np.arange(1, bins).astype(low.dtype))
+    inner = steps * ((high - low) / bins) + low
     return ops.cat([low[None], inner, high[None]])
 
 
@@ -120,16 +123,17 @@ def _columns(sample: Any) -> list[Tensor]:
 
 def _count_cells(numbers: list[Array], edges: list[Array], weights: Tensor | None) -> Tensor:
     """Return the counts, or the sums of weights, of the cells between edges along each axis."""
-    shape = [len(limits) - 1 for limits in edges]
-    inside = np.ones(numbers[0].shape, bool)
-    positions = []
+    shape = tuple([len(limits) - 1 for limits in edges])
+    cells, inside = np.zeros((), np.intp), np.ones((), bool)
     for row, limits in zip(numbers, edges, strict=True):
-        inside &= (row >= limits[0]) & (row <= limits[-1])
-        bin_index = np.searchsorted(limits, row, "right") - 1
-        positions.append(np.clip(bin_index, 0, len(limits) - 2))  # the last edge is inclusive
-    cells = np.ravel_multi_index(positions, shape)[inside]
-    if weights is None:
-        return constant(np.bincount(cells, minlength=np.prod(shape)).reshape(shape))
-    empty = constant(np.zeros(np.prod(shape), weights.dtype))
-    found = ops.index_add(empty, 0, constant(cells), take_positions(flat(weights), inside, 0))
-    return xp.reshape(found, tuple(shape))
+        inside = inside & (row >= limits[0]) & (row <= limits[-1])
+        position = np.searchsorted(limits, row, "right") - 1
+        cells = cells * (len(limits) - 1) + np.clip(position, 0, len(limits) - 2)  # with the end
+    count = math.prod(shape)
+    cells = np.where(inside, cells, count)  # the others' is a cell of its own
+    if weights is None and is_known(cells):
+        return constant(np.bincount(cells, minlength=count + 1)[:count].reshape(shape))
+    weights = constant(np.ones(cells.shape, np.intp)) if weights is None else flat(weights)
+    empty = constant(np.zeros(count + 1, weights.dtype))
+    found = ops.index_add(empty, 0, constant(cells), weights)
+    return xp.reshape(found[:count], shape)

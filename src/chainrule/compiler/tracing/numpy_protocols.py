@@ -122,6 +122,8 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
         return function(x, *args[1:], **kwargs)
     by_rule = name in _BY_RULES or (name in _REDUCTIONS and kwargs.keys() - {"axis", "keepdims"})
     by_rule = by_rule or (name in ("compress", "extract") and not isinstance(args[0], Symbol))
+    if name in ("histogram", "histogram_bin_edges") and kwargs.get("range") is None:
+        by_rule = isinstance(kwargs.get("bins", 10), int)  # else the edges decide, or the values
     if by_rule and module == "np":
         return _symbols(array_class.call(function, _recorded(args), _recorded(kwargs)))
     if name in _FROM_NAMESPACE and module == "np":
