@@ -236,6 +236,8 @@ OUTSIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "to_sparse_csr": (lambda x: x[None].to_sparse_csr(), "depends on values"),
     "resize_": (lambda x: x.clone().resize_(1), "t.data = x"),
     "resize_as_": (lambda x: x.clone().resize_as_(cr.ones(1)), "t.data = x"),
+    "storage": (lambda x: x.storage()[0], VALUES),
+    "untyped_storage": (lambda x: x.untyped_storage()[0], VALUES),
     "set_": (lambda x: x.clone().set_(cr.ones(1)), "t.data = x"),
     "apply_": (lambda x: x.clone().apply_(abs), VALUES),
     "map_": (lambda x: x.clone().map_(x, max), VALUES),

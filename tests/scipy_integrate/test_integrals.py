@@ -286,8 +286,9 @@ def test_an_integrand_that_is_too_rough() -> None:
     ],
 )
 def test_far_away_nodes_leave_derivatives_finite(integral: Any, wanted: float) -> None:
-    assert cr.grad(integral)(1.0) == pytest.approx(wanted, rel=1e-6)
-    jvp = cr.jvp(integral, (1.0,), (1.0,))[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert cr.grad(integral)(1.0) == pytest.approx(wanted, rel=1e-6)
+        jvp = cr.jvp(integral, (1.0,), (1.0,))[1]
     assert jvp == pytest.approx(wanted, rel=1e-6)
 
 

@@ -93,22 +93,50 @@ def chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
 
 
 def shifted_chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
-    """Return T_n(2x - 1): see `chebyshev_polynomial_t`."""
+    """Return T_n(2x - 1): see `chebyshev_polynomial_t`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.shifted_chebyshev_polynomial_t(cr.tensor([0.75]), 2)
+    tensor([-0.5000])
+    """
     return chebyshev_polynomial_t(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_u(input: Operand, n: Operand) -> Tensor:
-    """Return U_n(2x - 1): see `chebyshev_polynomial_t`."""
+    """Return U_n(2x - 1): see `chebyshev_polynomial_t`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.shifted_chebyshev_polynomial_u(cr.tensor([0.75]), 2)
+    tensor([0.])
+    """
     return chebyshev_polynomial_u(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_v(input: Operand, n: Operand) -> Tensor:
-    """Return V_n(2x - 1): see `chebyshev_polynomial_t`."""
+    """Return V_n(2x - 1): see `chebyshev_polynomial_t`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.shifted_chebyshev_polynomial_v(cr.tensor([0.75]), 1)
+    tensor([0.])
+    """
     return chebyshev_polynomial_v(_shifted(input), n)
 
 
 def shifted_chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
-    """Return W_n(2x - 1): see `chebyshev_polynomial_t`."""
+    """Return W_n(2x - 1): see `chebyshev_polynomial_t`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.shifted_chebyshev_polynomial_w(cr.tensor([0.75]), 1)
+    tensor([2.])
+    """
     return chebyshev_polynomial_w(_shifted(input), n)
 
 

@@ -93,12 +93,14 @@ def _substitute_results(program: Program, same: dict[Value, Value]) -> Program:
 def fold_constants(program: Program) -> Program:
     """Evaluate ops on small constants: scalars, and the seeds of a Jacobian's rows.
 
-    Results without elements are constants, too, as in the first step of a triangular loop.
+    Results without elements are constants, too, as in the first step of a triangular loop; but not
+    those of inputs without elements, since an exported program serves other sizes.
     """
     known = dict(program.constants)
+    are_full = all(v.size for v in program.inputs)
     ops = []
     for op in program.ops:
-        if op.outs and not any(v.size for v in op.outs) and not _draws(op):
+        if are_full and op.outs and not any(v.size for v in op.outs) and not _draws(op):
             known.update({v: np.empty(v.shape, v.dtype) for v in op.outs})
             continue
         if not all(map(known.__contains__, op.inputs)) or not _is_foldable(op):

@@ -43,7 +43,7 @@ def lower_to_numpy(program: Program) -> Program:
         else:
             ops.append(Op("np.reshape", (x, op.out.shape), {}, op.outs))
     used = {v for op in ops for v in op.inputs}.union(program.results(), program.free_values())
-    return program.with_ops([op for op in ops if op.outs[0] in used or op.outs[0] not in reshaped])
+    return program.with_ops([op for op in ops if op.function != "np.reshape" or op.out in used])
 
 
 def _match_sum(op: Op, reshaped: dict[Value, Value]) -> tuple[Value, list[int]] | None:
@@ -58,6 +58,8 @@ def _match_sum(op: Op, reshaped: dict[Value, Value]) -> tuple[Value, list[int]] 
         return None
     last = len(x.shape) - 1
     axes = sorted(axis % (last + 1) for axis in (axes if isinstance(axes, tuple) else (axes,)))
+    if not axes:
+        return None
     if len(axes) > 1 and axes == list(range(last)):
         matrix = reshaped.get(x)
         if matrix is not None and matrix.shape == (math.prod(x.shape[:-1]), x.shape[-1]):

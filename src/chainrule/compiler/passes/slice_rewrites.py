@@ -71,7 +71,7 @@ def plus_at(op: Op, context: Context) -> Any:
 def write_nothing(op: Op, context: Context) -> Any:
     """A write to a region without elements changes nothing."""
     x, value, key = op.args
-    if not (same_type(x, op.out) and is_basic_index(key)) or np.size(value) > 1:
+    if not (x.size and same_type(x, op.out) and is_basic_index(key)) or np.size(value) > 1:
         return None
     return None if np.broadcast_to(0, x.shape)[key].size else x
 
@@ -79,7 +79,7 @@ def write_nothing(op: Op, context: Context) -> Any:
 def index_add(op: Op, context: Context) -> Any:
     """Zeros with no elements written are zeros; with all of them written, they are a reshape."""
     (value,) = op.args
-    if not np.size(value):
+    if op.out.size and not np.size(value):
         return "np.zeros", (op.out.shape, op.out.dtype), {}
     complete = isinstance(value, Value) and value.size == op.out.size
     if not complete or not _keeps_order(op.kwargs["key"]):

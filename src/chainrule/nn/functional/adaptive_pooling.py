@@ -260,7 +260,16 @@ def _with_indices(pool: Callable[..., Any], count: int) -> Callable[..., Pair]:
 
     name = f"{pool.__name__}_with_indices"
     pool_with_indices.__name__ = pool_with_indices.__qualname__ = name
-    pool_with_indices.__doc__ = f"Return `{pool.__name__}` with `return_indices=True`."
+    pool_with_indices.__doc__ = f"""Return `{pool.__name__}` with `return_indices=True`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.ones(1, 1, *[4] * {pool.__name__[-2]})
+    >>> values, indices = cr.nn.functional.{name}(x, 2)
+    >>> values.shape == indices.shape
+    True
+    """
     return pool_with_indices
 
 
