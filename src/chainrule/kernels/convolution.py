@@ -67,17 +67,9 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         ]
     )
     pad_before = tuple([low for low, _ in padding])
-    native = getattr(xp, "correlations", None)
-    if native is not None:
-        found = native.correlate(x, w, pad_before, size, stride, dilation, groups)
-        if found is not None:
-            return found
-    bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
-    if bands is not None:
-        target, source = overlap(x.shape[2:], pad_before, bands.padded)
-        found = correlate(bands, x[source], w, target)
-        if is_finite(xp, found):
-            return found
+    found = _by_kernels(xp, x, w, pad_before, size, stride, dilation, groups)
+    if found is not None:
+        return found
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
     if groups == 1 and 0 not in (x.size, w.size, *size):
@@ -85,12 +77,35 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         windows = Windows(xp, x, len(w), pad_before, w.shape[2:], size, stride, dilation)
         correlate_windows(windows, w, out)
         return out
-    if bands is None:
-        found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
-        if is_finite(xp, found):
-            return found
+    found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
+    if is_finite(xp, found):
+        return found
     padded = pad_or_crop(xp, x, pad_before, _padded_size(x.shape[2:], padding))
     return correlate_by_taps(xp, padded, w, size, stride, dilation, groups)
+
+
+def _by_kernels(
+    xp: Any,
+    x: Array,
+    w: Array,
+    pad_before: Sizes,
+    size: Sizes,
+    stride: Sizes,
+    dilation: Sizes | None,
+    groups: int,
+) -> Array | None:
+    """Return the cross-correlation by machine code or a band of the kernels, where these serve."""
+    native = getattr(xp, "correlations", None)
+    if native is not None:
+        found: Array | None = native.correlate(x, w, pad_before, size, stride, dilation, groups)
+        if found is not None:
+            return found
+    bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
+    if bands is None:
+        return None
+    target, source = overlap(x.shape[2:], pad_before, bands.padded)
+    found = correlate(bands, x[source], w, target)
+    return found if is_finite(xp, found) else None
 
 
 def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) -> Array:
@@ -443,18 +458,9 @@ def _correlate_input(
             )
         ]
     )
-    ones = (1,) * rank
-    native = getattr(xp, "correlations", None)
-    if native is not None:
-        found = native.correlate(y, flipped, start, size, ones, dilation, groups)
-        if found is not None:
-            return found
-    bands = _bands(xp, y, o // groups, groups * c, w.shape[2:], size, ones, dilation, groups)
-    if bands is not None:
-        target, source = overlap(y.shape[2:], start, bands.padded)
-        found = correlate(bands, y[source], flipped, target)
-        if is_finite(xp, found):
-            return found
+    found = _by_kernels(xp, y, flipped, start, size, (1,) * rank, dilation, groups)
+    if found is not None:
+        return found
     return _correlate(xp, y, flipped, start, size, dilation, groups)
 
 
