@@ -227,6 +227,48 @@ def test_an_empty_batch_leaves_the_running_statistics() -> None:
         assert (mean.tolist(), variance.tolist()) == ([1] * 3, [2] * 3)
 
 
+def _running_after(mean: cr.Tensor, x: cr.Tensor, momentum: object = 0.25) -> np.ndarray:
+    F.batch_norm(x, mean, None, training=True, momentum=momentum)
+    return np.asarray(mean.tolist())
+
+
+def test_running_statistics_of_every_kind() -> None:
+    x = cr.tensor(RNG.standard_normal((7, 3)), dtype=cr.float32)
+    wanted = np.full(3, 2.0) + 0.25 * (x.numpy().mean(0) - 2.0)
+    base = cr.full((6,), 2.0)
+    kinds = [
+        (cr.full((3,), 2.0), 0.25),
+        (cr.full((3,), 2.0), cr.tensor(0.25)),
+        (cr.full((3,), 2.0, dtype=cr.float64), 0.25),
+        (cr.nn.Parameter(cr.full((3,), 2.0)), 0.25),
+        (base[::2], 0.25),
+    ]
+    for mean, momentum in kinds:
+        np.testing.assert_allclose(_running_after(mean, x, momentum), wanted, rtol=1e-6)
+    assert base[1::2].tolist() == [2, 2, 2]
+    half = cr.full((3,), 2.0, dtype=cr.float16)
+    np.testing.assert_allclose(_running_after(half, x), wanted, rtol=2e-3)
+
+
+def test_writes_to_running_statistics_are_known() -> None:
+    x, weight = cr.ones(4, 3), cr.ones(3, requires_grad=True)
+    for mean in (cr.zeros(3), cr.zeros(6)[::2], cr.zeros(3, dtype=cr.float64)):
+        loss = (weight * mean).sum()
+        F.batch_norm(x, mean, None, training=True)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    fixed = cr.zeros(1).expand(3)
+    with pytest.raises(RuntimeError, match="read-only"):
+        F.batch_norm(x, fixed, None, training=True)
+    with cr.autograd.graph.allow_mutation_on_saved_tensors():
+        mean = cr.ones(3)
+        loss = (weight * mean).sum()
+        F.batch_norm(x, mean, None, training=True)
+        loss.backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [1, 1, 1]
+
+
 def test_the_cumulative_average_of_compiled_steps() -> None:
     layers = [cr.nn.BatchNorm1d(3, momentum=None) for _ in range(2)]
     compiled = cr.compile(layers[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,7 +22,7 @@ from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import last_scalar_array, mend_of_operand, scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import Part, preserve_saved, record_write, savers
+from chainrule.autograd.versions import Part, preserve_saved, record_write, record_writes, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import ArgumentTypeError, DTypeError, InPlaceError, ShapeError
@@ -241,6 +241,30 @@ def _can_hold(array: Array, value: Any) -> bool:
         and (not value.ndim or value.shape == array.shape)
         and array.flags.writeable
     )
+
+
+def can_replace(target: Tensor, value: Tensor) -> bool:
+    """Return whether `replace` can write arithmetic results of both, which are of NumPy's."""
+    array, other = target._array, value._array
+    return (
+        target.__class__ is Tensor
+        and array.__class__ is ndarray
+        and other.__class__ is ndarray
+        and array.dtype is other.dtype
+        and array.size == other.size
+        and array.flags.writeable
+    )
+
+
+def replace(targets: Sequence[Tensor], values: Sequence[Array], operation: str) -> None:
+    """Write new values of NumPy's over those of tensors, without recording, as one operation."""
+    arrays = [target._array for target in targets]
+    if savers:
+        for array in arrays:
+            preserve_saved(array)
+    record_writes(arrays, operation, _frame(1))  # first: an interrupt may follow the write
+    for array, value in zip(arrays, values, strict=True):
+        array[...] = value
 
 
 _NUMBERS = (int, float)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.kernels import threads
+from chainrule.kernels import fast_numpy, threads
 from chainrule.kernels.parallel import PARALLEL_MIN_ELEMENTS
 
 Array = Any
@@ -68,14 +68,18 @@ class _Channels:
 
     def column(self, values: Array) -> Array:
         """Return values of the channels of a block, broadcast to its elements."""
+        if self.length == 1:
+            return values
         return values[:, None] if self.is_long else values.repeat(self.length)
 
     def sums(self, x: Array) -> Array:
         """Return the sums of a block's channels."""
-        rows = self.xp.add.reduce(x, 0)
+        if self.is_long:
+            return self.xp.add.reduce(self.xp.add.reduce(x, 0), 1)
+        rows = fast_numpy.block_column_sums(x)
         if self.length == 1:
             return rows
-        return self.xp.add.reduce(rows.reshape(-1, self.length), 1)
+        return fast_numpy.block_row_sums(rows.reshape(-1, self.length))
 
     def products(self, x: Array, y: Array) -> Array:
         """Return the sums of products."""

@@ -93,6 +93,13 @@ def narrow_column_sums(x: Array) -> Array:
     return narrow_column_sums(sums)
 
 
+def block_column_sums(x: Array) -> Array:
+    """Return the column sums of a block of a matrix that is in the cache."""
+    if x.dtype.isnative and x.shape[1] <= _BLOCK_MAX_COLUMNS:
+        return narrow_column_sums(x)
+    return np.add.reduce(x, 0)
+
+
 def has_small_matrices(x: Array) -> bool:
     """Return whether column sums of a stack of matrices are computed as products with ones."""
     return bool(x.dtype.isnative and x.shape[1] * x.shape[2] < _DOT_MAX_ELEMENTS)
@@ -127,6 +134,10 @@ _DOT_MAX_ELEMENTS = 1 << 15
 
 _NARROW_MAX_COLUMNS = 256
 """Number of columns up to which NumPy's overhead for each row exceeds the additions."""
+
+
+_BLOCK_MAX_COLUMNS = 1024
+"""Number of columns up to which products with ones are faster where no memory has to be read."""
 
 
 def is_transposed(x: Array) -> bool:
@@ -185,6 +196,34 @@ def row_sums(x: Array) -> Array:
 
     _for_each_part(part, -(-len(rows) // step), x.size)
     return sums.reshape(x.shape[:-1])
+
+
+def row_products(x: Array, weight: Array | None = None) -> Array:
+    """Return the product of each row of a matrix with a vector; without one, the sum of each row.
+
+    A single BLAS product is too small for the BLAS to parallelise, as in `narrow_column_sums`.
+    """
+    if weight is None:
+        weight = _ones(x.shape[1], x.dtype.char)
+    step = max(_DOT_MAX_ELEMENTS // x.shape[1], 1)
+    if len(x) <= step:
+        return x.dot(weight)
+    products = np.empty(len(x), x.dtype.char)
+    for i in range(0, len(x), step):
+        x[i : i + step].dot(weight, out=products[i : i + step])
+    return products
+
+
+def block_row_sums(x: Array) -> Array:
+    """Return the row sums of a block of a matrix."""
+    n = x.shape[1]
+    if n < _ROW_LENGTH:
+        return row_products(x)
+    return np.einsum("ij->i", x) if n <= MAX_PLAIN_SUM else np.add.reduce(x, 1)
+
+
+MAX_PLAIN_SUM = 2048
+"""Number of elements up to which a sum needs no pairwise additions for its precision."""
 
 
 _SHORT_ROW_LENGTH = 32

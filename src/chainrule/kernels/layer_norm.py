@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.interrupts import errstate
-from chainrule.kernels import threads
+from chainrule.kernels import fast_numpy, threads
+from chainrule.kernels.fast_numpy import MAX_PLAIN_SUM
 
 Array = Any
 Axes = tuple[int, ...]
@@ -25,13 +26,6 @@ PARALLEL_MIN_ELEMENTS = 1 << 17
 
 _LONG = 512
 """Number of elements from which an inner loop for each row costs less than repeating a column."""
-
-_LONG_ROW = 1024
-"""Number of elements of rows that a sum over rows adds at full speed."""
-
-
-_MAX_PLAIN_SUM = 2048
-"""Number of elements up to which a sum needs no pairwise additions for its precision."""
 
 
 class _Rows:
@@ -48,23 +42,18 @@ class _Rows:
         self.pattern = weight.size // self.lines if self.by_channel else 1  # rows of a pattern
         size = min(_BLOCK_ELEMENTS, max(x.size // 2, PARALLEL_MIN_ELEMENTS // 2))
         step = max(size // (self.row * self.pattern), 1) * self.pattern
-        if not self.by_channel:  # long rows of whole lines: see `total`
-            self.folded = max(_LONG_ROW // self.row, 1)
-            step = max(step // self.folded, 1) * self.folded
         self.blocks = [slice(i, min(i + step, self.rows)) for i in range(0, self.rows, step)]
         self.step = min(step, self.rows)
 
-    def for_blocks(self, run: Callable[[int, slice, slice], None]) -> None:
-        """Call a function of each block's number, rows and lines, in several threads if it pays."""
-        lines = self.lines
+    def for_blocks(self, run: Callable[[int, slice], None]) -> None:
+        """Call a function of each block's number and rows, in several threads if it pays."""
 
         def block(i: int) -> None:
             rows = self.blocks[i]
-            arguments = i, rows, slice(rows.start * lines, rows.stop * lines)
-            if self.length >= _LONG:
-                _with_small_buffers(self.xp, run, arguments)
+            if self.row >= _LONG:
+                _with_small_buffers(self.xp, run, (i, rows))
             else:
-                run(*arguments)
+                run(i, rows)
 
         if self.rows * self.row >= PARALLEL_MIN_ELEMENTS:
             threads.parallel_for(block, range(len(self.blocks)))
@@ -73,13 +62,18 @@ class _Rows:
                 block(i)
 
     def matrix(self, x: Array) -> Array:
-        return x.reshape(-1, self.length)
+        """Return an array as its rows."""
+        return x.reshape(-1, self.row)
+
+    def in_lines(self, x: Array) -> Array:
+        """Return rows as their lines."""
+        return x.reshape(-1, self.length) if self.lines > 1 else x
 
     def factors(self, w: Array) -> Array:
         """Return a weight for the lines of the largest block."""
-        if self.by_channel:
-            return self.xp.tile(w.reshape(-1), self.step // self.pattern)[:, None]
         w = w.reshape(-1)
+        if self.by_channel:
+            return _column(self.xp.tile(w, self.step // self.pattern), self.length)
         return self.xp.tile(w, self.step).reshape(-1, len(w)) if len(w) < _LONG else w[None]
 
     def head(self, factors: Array, count: int) -> Array:
@@ -87,16 +81,27 @@ class _Rows:
         return factors[:count] if len(factors) > 1 else factors
 
     def column(self, values: Array) -> Array:
-        """Return one value for each line, for ufuncs with a block."""
-        if self.length >= _LONG:
-            return values[:, None]
-        return values.repeat(self.length).reshape(-1, self.length)
+        """Return one value for each row, for ufuncs with a block."""
+        return _column(values, self.row)
 
     def sums(self, x: Array) -> Array:
-        """Return the sum of each line."""
-        if self.length > _MAX_PLAIN_SUM:
-            return self.xp.add.reduce(x, 1)
-        return self.xp.einsum("ij->i", x)
+        """Return the sum of each row."""
+        if self.row > MAX_PLAIN_SUM:
+            return self.of_rows(fast_numpy.block_row_sums(self.in_lines(x)))
+        return fast_numpy.block_row_sums(x)
+
+    def squares(self, x: Array) -> Array:
+        """Return the sum of squares of each row."""
+        if self.row > MAX_PLAIN_SUM:
+            x = self.in_lines(x)
+            return self.of_rows(self.xp.vecdot(x, x))
+        return self.xp.vecdot(x, x)
+
+    def products(self, x: Array, w: Array) -> Array:
+        """Return the product of each row with a vector."""
+        if self.row <= MAX_PLAIN_SUM:
+            return fast_numpy.row_products(x, w)
+        return self.xp.vecdot(x, w)
 
     def of_rows(self, sums: Array) -> Array:
         """Return the sums of rows from those of their lines."""
@@ -107,13 +112,13 @@ class _Rows:
         return values.repeat(self.lines) if self.lines > 1 else values
 
     def total(self, x: Array) -> Array:
-        """Return the sum of a block's lines."""
-        whole = len(x) // self.folded * self.folded
-        if self.folded == 1 or not whole:
-            return x.sum(0)
-        out = x[:whole].reshape(-1, self.folded * self.length).sum(0)
-        out = out.reshape(self.folded, self.length).sum(0)
-        return out + x[whole:].sum(0) if whole < len(x) else out
+        """Return the sum of a block's rows."""
+        return fast_numpy.block_column_sums(x)
+
+
+def _column(values: Array, length: int) -> Array:
+    """Return one value for each of several lines of a length."""
+    return values[:, None] if length >= _LONG else values.repeat(length).reshape(-1, length)
 
 
 @errstate()  # it includes the size of buffers
@@ -133,14 +138,15 @@ def layer_normalized(
     inputs, results, standards = map(rows.matrix, (x, out, standard))
     weights, offsets = rows.factors(weight), rows.factors(bias)
 
-    def run(_: int, block: slice, lines: slice) -> None:
-        part, kept, result = inputs[lines], standards[lines], results[lines]
-        mean = rows.of_rows(rows.sums(part)) / rows.row
-        xp.subtract(part, rows.column(rows.to_lines(mean)), out=kept)
-        square = rows.of_rows(xp.vecdot(kept, kept)) / rows.row
+    def run(_: int, block: slice) -> None:
+        part, kept, result = inputs[block], standards[block], results[block]
+        mean = rows.sums(part) / rows.row
+        xp.subtract(part, rows.column(mean), out=kept)
+        square = rows.squares(kept) / rows.row
         square += eps
         factor = xp.divide(1, xp.sqrt(square, out=square), out=scale[block])
-        xp.multiply(kept, rows.column(rows.to_lines(factor)), out=kept)
+        xp.multiply(kept, rows.column(factor), out=kept)
+        kept, result = rows.in_lines(kept), rows.in_lines(result)
         xp.multiply(kept, rows.head(weights, len(kept)), out=result)
         xp.add(result, rows.head(offsets, len(kept)), out=result)
 
@@ -155,33 +161,35 @@ def layer_normalized_rule(
     rows = _Rows(xp, g, weight, axis)
     product = xp.empty(g.shape, g.dtype)
     gradients, standards, results = map(rows.matrix, (g, standard, product))
-    scales, weights = scale.reshape(-1), rows.factors(weight)
+    scales = scale.reshape(-1)
     count = weight.size
+    weights = None if rows.by_channel else rows.factors(weight)
     of_weight, of_bias = xp.empty((2, len(rows.blocks), count), g.dtype)
 
-    def by_element(i: int, block: slice, lines: slice) -> None:
-        part, kept, result = gradients[lines], standards[lines], results[lines]
-        of_bias[i] = rows.total(part)
-        of_weight[i] = rows.total(xp.multiply(part, kept, out=result))
-        scaled = part * rows.head(weights, len(part))
-        factor = scales[block] / -rows.row
-        inner = xp.vecdot(scaled, kept) * factor
-        total = rows.sums(scaled) * factor
-        xp.multiply(kept, rows.column(inner), out=result)
+    def by_element(i: int, block: slice) -> None:
+        part, kept, result = gradients[block], standards[block], results[block]
+        xp.multiply(part, kept, out=result)
+        of_weight[i], of_bias[i] = rows.total(result), rows.total(part)
+        w, factor = weight.reshape(-1), scales[block] / -rows.row
+        inner, total = rows.products(result, w) * factor, rows.products(part, w) * factor
+        xp.multiply(part, rows.head(weights, len(part)), out=result)
+        xp.multiply(result, rows.column(scales[block]), out=result)
+        xp.add(result, kept * rows.column(inner), out=result)
         xp.add(result, rows.column(total), out=result)
-        scaled *= rows.column(scales[block])
-        xp.add(result, scaled, out=result)
 
-    def by_channel(i: int, block: slice, lines: slice) -> None:
-        part, kept, result = gradients[lines], standards[lines], results[lines]
-        inner, total = xp.vecdot(part, kept), rows.sums(part)
+    def by_channel(i: int, block: slice) -> None:
+        kept, result = standards[block], results[block]
+        part = rows.in_lines(gradients[block])
+        inner, total = xp.vecdot(part, rows.in_lines(kept)), fast_numpy.block_row_sums(part)
         of_weight[i], of_bias[i] = (s.reshape(-1, count).sum(0) for s in (inner, total))
-        w = rows.head(weights, len(part))[:, 0]
+        w = xp.tile(weight.reshape(-1), len(part) // count)
         factor = scales[block] / -rows.row
-        inner, total = [rows.to_lines(rows.of_rows(s * w) * factor) for s in (inner, total)]
+        inner, total = [rows.of_rows(s * w) * factor for s in (inner, total)]
         xp.multiply(kept, rows.column(inner), out=result)
         xp.add(result, rows.column(total), out=result)
-        xp.add(result, part * rows.column(rows.to_lines(scales[block]) * w), out=result)
+        result = rows.in_lines(result)
+        w *= rows.to_lines(scales[block])
+        xp.add(result, part * _column(w, rows.length), out=result)
 
     rows.for_blocks(by_channel if rows.by_channel else by_element)
     return product, of_weight.sum(0).reshape(weight.shape), of_bias.sum(0).reshape(weight.shape)

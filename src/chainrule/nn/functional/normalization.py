@@ -10,6 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.array_proxy import as_float
+from chainrule.autograd.inplace import can_replace, replace
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.record import add_to_new
 from chainrule.autograd.tensor import Tensor
@@ -205,7 +206,6 @@ def _normalize_by_running(
     return affine(x, factor, offset, _per_channel(x))
 
 
-@no_grad()
 def _update_running(
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -215,11 +215,23 @@ def _update_running(
     momentum: float,
 ) -> None:
     """Move running statistics towards the means over the batch of those of `size` elements."""
-    for running, value, factor in (
-        (running_mean, mean, 1),
-        (running_var, variance, size / max(size - 1, 1)),
-    ):
-        if running is not None:
+    updates = [
+        (running, value, factor)
+        for running, value, factor in (
+            (running_mean, mean, 1),
+            (running_var, variance, size / max(size - 1, 1)),
+        )
+        if running is not None
+    ]
+    if momentum.__class__ is float and all([can_replace(r, v) for r, v, _ in updates]):
+        results = [
+            running._array * (1 - momentum) + value._array.reshape(-1) * (momentum * factor)
+            for running, value, factor in updates
+        ]
+        replace([running for running, _, _ in updates], results, "batch_norm")
+        return
+    with no_grad():
+        for running, value, factor in updates:
             value = cast(ops.mean(value, 0) if value.shape[0] > 1 else value, running.dtype)
             running.mul_(1 - momentum)
             running.add_(ops.reshape(value, running.shape), alpha=momentum * factor)
