@@ -167,6 +167,10 @@ OPERATIONS: dict[str, Job] = {
         lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
         [signed(*ROWS), signed(ROWS[-1]), signed(ROWS[-1])],
     ),
+    "layer_normalize, as many groups as elements": (
+        lambda x, w, b: F.group_norm(x, 8, w, b),
+        [signed(20, 32, 8), signed(32), signed(32)],
+    ),
 }
 EXACT = (
     *("add", "subtract", "multiply", "divide", "negative", "abs", "reciprocal", "sqrt", "square"),

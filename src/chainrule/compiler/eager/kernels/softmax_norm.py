@@ -255,7 +255,7 @@ def layer_normalize(
     n = _trailing_size(x.shape, axis)
     if not n:
         return None
-    if weight.size != n:  # one for each channel of groups
+    if weight.shape != x.shape[x.ndim - len(axis) :]:  # one for each channel of groups
         if x.size >= normalisation.MIN_SIZE:
             return None
         found = standardize(x, axis=axis, eps=eps)
@@ -274,7 +274,7 @@ def layer_normalize_vjp(
     n = _trailing_size(g.shape, axis)
     if not n:
         return None
-    if weight.size != n:
+    if weight.shape != g.shape[g.ndim - len(axis) :]:
         if g.size >= normalisation.MIN_SIZE:
             return None
         product = standardize_vjp(g * weight, standard, scale, axis=axis, eps=eps)
