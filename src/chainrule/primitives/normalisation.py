@@ -117,9 +117,18 @@ def _fits_kernel(x: Array, weight: Array, axis: Axes) -> bool:
     )
 
 
+def of_channels(xp: Any, w: Array, x: Array, axis: Axes) -> Array:
+    """Return one number for each channel of groups (n, groups, channels, …) to broadcast with x."""
+    if len(w.shape) == 1 < len(axis):
+        first = axis[0]
+        return xp.reshape(w, (*x.shape[first - 1 : first + 1], *(1,) * (len(axis) - 1)))
+    return w
+
+
 def _layer_normalized(
     xp: Any, x: Array, weight: Array, bias: Array, *, axis: Axes, eps: float
 ) -> tuple[Array, Array, Array]:
+    weight, bias = of_channels(xp, weight, x, axis), of_channels(xp, bias, x, axis)
     kernels = xp.rule_kernels
     if kernels is not None and x.dtype.char in "fd" and _fits_kernel(x, weight, axis):
         found: tuple[Array, Array, Array] = kernels["layer_normalized"](
@@ -138,6 +147,25 @@ def _layer_normalize_vjp(
     scale: Array,
     needs: tuple[bool, ...],
     *,
+    axis: Axes,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    broadcast = of_channels(xp, weight, standard, axis)
+    found = _layer_normalize_cotangents(xp, g, broadcast, standard, scale, needs, axis, eps)
+    if broadcast is weight:
+        return found
+    of_x, *others = found
+    of_weight, of_bias = [w if w is None else xp.reshape(w, weight.shape) for w in others]
+    return of_x, of_weight, of_bias
+
+
+def _layer_normalize_cotangents(
+    xp: Any,
+    g: dict[int, Array],
+    weight: Array,
+    standard: Array,
+    scale: Array,
+    needs: tuple[bool, ...],
     axis: Axes,
     eps: float,
 ) -> tuple[Array, Array, Array]:
@@ -179,17 +207,17 @@ def _layer_normalize_jvp(
     moved, slope = xp.zeros_like(standard), xp.zeros_like(scale)
     if of_x is not None:
         moved, slope = _standardize_jvp(xp, of_x, standard, scale, axis=axis, eps=eps)
-    out = moved * weight
+    out = moved * of_channels(xp, weight, standard, axis)
     if of_weight is not None:
-        out = out + standard * of_weight
+        out = out + standard * of_channels(xp, of_weight, standard, axis)
     if of_bias is not None:
-        out = out + of_bias
+        out = out + of_channels(xp, of_bias, standard, axis)
     return out, moved, slope
 
 
 # standard · weight + bias, where standard = (x - mean) / √(variance + eps) along axes; weight and
-# bias have a shape that broadcasts. The standard values are saved, and not x, which may be
-# overwritten.
+# bias have a shape that broadcasts, or one dimension for the channels of groups. The standard
+# values are saved, and not x, which may be overwritten.
 layer_normalize = general(
     "layer_normalize",
     _layer_normalized,

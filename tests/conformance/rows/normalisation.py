@@ -29,6 +29,8 @@ def _layer_normalized(
     library: Any, x: Any, weight: Any, bias: Any, axis: tuple[int, ...], eps: float
 ) -> tuple[Any, Any, Any]:
     standard, scale = _standardized(library, x, axis, eps)
+    if weight.ndim < len(axis):
+        weight, bias = [w.reshape(*x.shape[1:3], 1) for w in (weight, bias)]
     return standard * weight + bias, standard, scale
 
 
@@ -67,6 +69,7 @@ ROWS = (
             situation("two-last", (2, 3, 2), (3, 2), (3, 2), axis=(1, 2), eps=0.1),
             situation("groups", (2, 2, 2, 35), (2, 2, 1), (2, 2, 1), axis=(2, 3), eps=0.1),
             situation("short", (2, 2, 2, 3), (2, 2, 1), (2, 2, 1), axis=(2, 3), eps=0.1),
+            situation("channels", (2, 2, 2, 3), (4,), (4,), axis=(2, 3), eps=0.1),
             situation("first", (3, 4), (4,), (4,), axis=(0,), eps=0.1),
             situation("size-0", (0, 4), (4,), (4,), axis=(1,), eps=0.1),
             situation("non-contiguous", Strided((3, 4)), (4,), (4,), axis=(1,), eps=0.1),

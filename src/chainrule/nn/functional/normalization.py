@@ -64,9 +64,10 @@ def normalize_rows(
         return affine(standardize(x, dims, eps), None, bias, shape)
     wide = widen_half(x)
     factor = cast(floating(weight), wide.dtype)
-    offset = zeros(shape, dtype=wide.dtype) if bias is None else cast(floating(bias), wide.dtype)
-    if factor.shape != shape:
-        factor, offset = ops.reshape(factor, shape), ops.reshape(offset, shape)
+    if bias is None:
+        offset = zeros(factor.shape, dtype=wide.dtype)
+    else:
+        offset = cast(floating(bias), wide.dtype)
     out = normalisation.layer_normalize.apply(wide, factor, offset, axis=dims, eps=as_float(eps))
     return cast(out[0], x.dtype)
 

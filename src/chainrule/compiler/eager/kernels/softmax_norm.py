@@ -259,7 +259,10 @@ def layer_normalize(
         if x.size >= normalisation.MIN_SIZE:
             return None
         found = standardize(x, axis=axis, eps=eps)
-        return None if found is None else (found[0] * weight + bias, *found)
+        if found is None:
+            return None
+        weight, bias = [normalisation.of_channels(np, w, x, axis) for w in (weight, bias)]
+        return found[0] * weight + bias, *found
     out, standard = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     first = x.ndim - len(axis)
     scale = np.empty(x.shape[:first] + (1,) * len(axis), x.dtype)
@@ -277,8 +280,9 @@ def layer_normalize_vjp(
     if weight.shape != g.shape[g.ndim - len(axis) :]:
         if g.size >= normalisation.MIN_SIZE:
             return None
-        product = standardize_vjp(g * weight, standard, scale, axis=axis, eps=eps)
-        sums = sum_to(np, g * standard, weight.shape), sum_to(np, g, weight.shape)
+        broadcast = normalisation.of_channels(np, weight, g, axis)
+        product = standardize_vjp(g * broadcast, standard, scale, axis=axis, eps=eps)
+        sums = [sum_to(np, v, broadcast.shape).reshape(weight.shape) for v in (g * standard, g)]
         return None if product is None else (product, *sums)
     product = np.empty(g.shape, g.dtype)
     arrays = g, standard, scale, weight, n, product
