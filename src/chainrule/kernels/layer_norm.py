@@ -24,6 +24,9 @@ _BLOCK_ELEMENTS = 1 << 18
 PARALLEL_MIN_ELEMENTS = 1 << 17
 """Number of elements from which a second thread pays: two blocks of half of them."""
 
+_SHORT_ROW = 32
+"""Number of elements of a row below which `tile` takes less time than an assignment."""
+
 _LONG = 512
 """Number of elements from which an inner loop for each row costs less than repeating a column."""
 
@@ -73,8 +76,10 @@ class _Rows:
         """Return a weight for the lines of the largest block."""
         w = w.reshape(-1)
         if self.by_channel:
-            return _column(self.xp.tile(w, self.step // self.pattern), self.length)
-        return self.xp.tile(w, self.step).reshape(-1, len(w)) if len(w) < _LONG else w[None]
+            return _column(
+                _repeated(self.xp, w, self.step // self.pattern).reshape(-1), self.length
+            )
+        return _repeated(self.xp, w, self.step) if len(w) < _LONG else w[None]
 
     def head(self, factors: Array, count: int) -> Array:
         """Return the factors of the first `count` lines."""
@@ -114,6 +119,15 @@ class _Rows:
     def total(self, x: Array) -> Array:
         """Return the sum of a block's rows."""
         return fast_numpy.block_column_sums(x)
+
+
+def _repeated(xp: Any, row: Array, count: int) -> Array:
+    """Return a matrix of equal rows."""
+    if len(row) < _SHORT_ROW:
+        return xp.tile(row, count).reshape(count, -1)
+    out = xp.empty((count, len(row)), row.dtype)
+    out[...] = row
+    return out
 
 
 def _column(values: Array, length: int) -> Array:
@@ -182,7 +196,7 @@ def layer_normalized_rule(
         part = rows.in_lines(gradients[block])
         inner, total = xp.vecdot(part, rows.in_lines(kept)), fast_numpy.block_row_sums(part)
         of_weight[i], of_bias[i] = (s.reshape(-1, count).sum(0) for s in (inner, total))
-        w = xp.tile(weight.reshape(-1), len(part) // count)
+        w = _repeated(xp, weight.reshape(-1), len(part) // count).reshape(-1)
         factor = scales[block] / -rows.row
         inner, total = [rows.of_rows(s * w) * factor for s in (inner, total)]
         xp.multiply(kept, rows.column(inner), out=result)
