@@ -227,6 +227,24 @@ def test_an_empty_batch_leaves_the_running_statistics() -> None:
         assert (mean.tolist(), variance.tolist()) == ([1] * 3, [2] * 3)
 
 
+@pytest.mark.parametrize("shape", [(40, 3, 30), (5, 60, 30), (2, 3, 2100), (9, 20, 70)], ids=str)
+def test_batch_norm_of_sequences_is_that_of_their_elements(shape: tuple[int, ...]) -> None:
+    arrays = [RNG.standard_normal(s) for s in (shape, shape, shape[1:2], shape[1:2])]
+    g, *of_sequences = [cr.tensor(a, requires_grad=True) for a in arrays]
+    of_elements = [cr.tensor(a, requires_grad=True) for a in arrays[1:]]
+    out = F.batch_norm(of_sequences[0], None, None, *of_sequences[1:], training=True)
+    rows = of_elements[0].moveaxis(1, 2).reshape(-1, shape[1])
+    wanted = F.batch_norm(rows, None, None, *of_elements[1:], training=True)
+    wanted = wanted.reshape(shape[0], shape[2], shape[1]).moveaxis(2, 1)
+    np.testing.assert_allclose(out.numpy(force=True), wanted.numpy(force=True), rtol=1e-9)
+    for result in (out, wanted):
+        result.backward(g.detach())
+    for a, b in zip(of_sequences, of_elements, strict=True):
+        assert a.grad is not None
+        assert b.grad is not None
+        np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-7, atol=1e-9)
+
+
 def _running_after(mean: cr.Tensor, x: cr.Tensor, momentum: object = 0.25) -> np.ndarray:
     F.batch_norm(x, mean, None, training=True, momentum=momentum)
     return np.asarray(mean.tolist())
