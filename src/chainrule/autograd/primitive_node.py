@@ -19,7 +19,12 @@ from chainrule.autograd.node import (
 )
 from chainrule.autograd.parts import part_cotangents
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import is_overwritten, write_log, writes_since
+from chainrule.autograd.versions import (
+    is_overwritten,
+    is_written_since,
+    write_log,
+    writes_since,
+)
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
 from chainrule.errors import ArgumentTypeError
 from chainrule.primitives import elementwise
@@ -220,7 +225,13 @@ def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     A result that was written is computed anew if the inputs were saved with it: who pools and then
     applies an activation in place doesn't know that the pooling saved both.
     """
-    origins, inputs = node.plan.origins, _inputs(node, saved)
+    seq, origins = node.seq, node.plan.origins
+    for value, origin in zip(saved, origins, strict=True):
+        if origin is not None and is_written_since(value, seq):
+            break
+    else:  # of what this node saved, nothing was written
+        return saved
+    inputs = _inputs(node, saved)
     for position, (value, origin) in enumerate(zip(saved, origins, strict=True)):
         if origin is not None and (origin >= 0 or inputs is None):
             check_unwritten(node, value, node.edge_of(origin), position)
