@@ -199,6 +199,81 @@ def writes_in_place(steps: int) -> Loss:
 
 
 @case
+def rows_written(steps: int) -> Loss:
+    """An array that is written row by row, from the row before and the one after."""
+
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y = rows * w
+        for t in range(1, steps - 1):
+            y[t] = cr.tanh(y[t - 1].clone() * w + y[t + 1]) + 0.1 * rows[-t]
+        return (y * y).sum() + x.sum()
+
+    return loss
+
+
+@case
+def windows_written(steps: int) -> Loss:
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y = rows[:, 1] * 1.0
+        for t in range(steps - 4):
+            y[t + 2 : t + 4] = (y[t : t + 4].clone() * w * x).sum() + rows[t, :2]
+        return (y * y).sum()
+
+    return loss
+
+
+@case
+def windows_with_strides(steps: int) -> Loss:
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y = (rows * w).reshape(-1)
+        for t in range(steps - 2):
+            y[4 * t + 4 : 4 * t + 10 : 2] = cr.sin(y[3 * t : 3 * t + 3].clone()) * x[1:]
+        return (y * y).sum()
+
+    return loss
+
+
+@case
+def windows_that_the_end_cuts_off(steps: int) -> Loss:
+    """What is written has one element whatever the length of the window."""
+
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y = rows * w
+        for t in range(steps):
+            y[t : t + 8] = cr.sin(y[t, 0].clone()) + x[0]
+        return (y * y * w).sum()
+
+    return loss
+
+
+@case
+def written_through_a_view(steps: int) -> Loss:
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y = rows * w
+        inner = y[1:, 1:]
+        for t in range(steps - 2):
+            inner[t : t + 2, 1] += x[0] * rows[t, 0]
+            inner[t, 0] = x[1] * inner[t, 2].clone()
+        return (y * y).sum()
+
+    return loss
+
+
+@case
+def written_at_indices(steps: int) -> Loss:
+    """Arrays as indices, through a view; their elements are those of a tensor."""
+
+    def loss(w: Any, x: Any, rows: Any) -> Any:
+        y, order = rows * w, (rows[:, 0] > 0).long()
+        inner = y[1:]
+        for t in range(steps):
+            inner[order[t : t + 1] + 2] = cr.sin(inner[0].clone() * x)
+        return (y * y).sum()
+
+    return loss
+
+
+@case
 def custom_function(steps: int) -> Loss:
     @cr.autograd_function
     def square(ctx: Any, a: Any) -> Any:
@@ -268,7 +343,18 @@ def test_gradients_are_those_of_all_steps(
                 np.testing.assert_allclose(a, leaf.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["shared_weight", "outputs_of_all_steps", "two_steps_back"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shared_weight",
+        "outputs_of_all_steps",
+        "two_steps_back",
+        "rows_written",
+        "windows_written",
+        "windows_with_strides",
+        "written_through_a_view",
+    ],
+)
 def test_steps_are_recorded_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (make,) = [make for make in CASES if make.__name__ == name]
     rolled = [gradients(make(steps), steps, True)[1] for steps in (40, 60)]

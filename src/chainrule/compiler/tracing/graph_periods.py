@@ -16,6 +16,7 @@ import numpy as np
 from chainrule.autograd.node import Node, NodeOutput
 from chainrule.autograd.primitive_node import MultiOutputNode, PrimitiveNode
 from chainrule.autograd.versions import write_log
+from chainrule.backend import numpy_xp
 from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.program import ATOMS, Op, Value
 from chainrule.compiler.passes.repetitions import repetitions
@@ -23,8 +24,9 @@ from chainrule.compiler.passes.reroll import MIN_STEPS
 from chainrule.compiler.tracing.repeated_calls import kind_of
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Trace
+from chainrule.primitives.indexing import Path, Shape, region
 
-Slot = Any  # a value that a node saved, or an integer of its settings
+Slot = Any  # a value that a node saved, or an integer of an index
 
 
 class Period(NamedTuple):
@@ -94,25 +96,73 @@ class PassNodes:
             else:
                 kinds.append(self._tree_key(x, slots))
         outputs = [e.index if e.__class__ is NodeOutput else e is None for e in node.edges]
-        settings = self._tree_key(node.settings, slots) if node.settings else None
+        settings = self._settings_key(node, slots) if node.settings else None
         return node.plan, tuple(kinds), tuple(outputs), node.input_meta, settings
 
-    def _tree_key(self, tree: Any, slots: list[Slot], index: bool = False) -> Any:
+    def _settings_key(self, node: PrimitiveNode, slots: list[Slot]) -> Any:
+        settings: Any = node.settings
+        part, saved = node.plan.part, node.saved
+        found: list[Any] = []
+        for name, x in settings.items():
+            if name == "path" and part == "write":
+                assert node.input_meta is not None
+                found.append(self._path_key(x, node.input_meta[0], slots))
+            elif name == "key":
+                shape = saved[0] if saved and part == "read" else None
+                found.append(self._index_key(x, shape, slots))
+            else:
+                found.append((name, self._tree_key(x, slots)))
+        return tuple(found)
+
+    def _path_key(self, path: Path, meta: tuple[Shape, Any], slots: list[Slot]) -> Any:
+        """Return the key of the views through which an array of a shape and dtype is written to."""
+        found: list[Any] = []
+        like = np.empty(*meta) if len(path) > 1 else None  # whose elements nobody reads
+        shape = meta[0]
+        for number, (primitive, settings) in enumerate(path, 1):
+            if primitive.part == "read":
+                found.append((primitive, self._index_key(settings["key"], shape, slots)))
+            else:
+                found.append((primitive, self._tree_key(settings, slots)))
+            if like is not None and number < len(path):
+                like = region(numpy_xp, like, ((primitive, settings),))
+                shape = like.shape
+        return tuple(found)
+
+    def _index_key(self, key: Any, shape: Shape | None, slots: list[Slot]) -> Any:
+        """Return the key of an index, of an array of this shape if it is known.
+
+        Its integers are slots, and so is where a slice begins that the array doesn't cut off.
+        """
+        found: list[Any] = [type(key)]
+        sizes = iter(shape or ())  # of the axes up to those that `...` or an array selects from
+        for part in key if type(key) is tuple else (key,):
+            kind, size = type(part), None
+            if kind is int or kind is slice:
+                size = next(sizes, None)
+            else:
+                sizes = iter(())
+            if kind is int:
+                slots.append(part)
+                found.append((int, part < 0))
+            elif kind is slice and size is not None and _is_window(part, size):
+                slots.append(part.start)
+                found.append((slice, part.stop - part.start, part.step))
+            else:
+                found.append(self._tree_key(part, slots))
+        return tuple(found)
+
+    def _tree_key(self, tree: Any, slots: list[Slot]) -> Any:
         kind = type(tree)  # `__class__` of symbols is a property
-        if kind is int and index:
-            slots.append(tree)
-            return int, tree < 0
         if kind in ATOMS:
             return constant_key(tree)
         if kind is Symbol and tree.dtype.kind != "b":  # rules may look at the elements of masks
             slots.append(present_value(tree))
             return tree.kind or kind_of(self.trace, tree)
         if kind is tuple:
-            return (kind, *[self._tree_key(item, slots, index) for item in tree])
+            return (kind, *[self._tree_key(item, slots) for item in tree])
         if kind is dict:
-            return tuple(
-                [(name, self._tree_key(x, slots, name == "key")) for name, x in tree.items()]
-            )
+            return tuple([(name, self._tree_key(x, slots)) for name, x in tree.items()])
         if kind is slice or isinstance(tree, np.dtype):
             return constant_key(tree)
         raise UnlikeError
@@ -167,6 +217,16 @@ def _is_unwritten(node: PrimitiveNode) -> bool:
         return node.saved_values() is node.saved
     except Exception:  # which the pass raises when it comes to the node
         return False
+
+
+def _is_window(part: slice, size: int) -> bool:
+    """Whether a slice of an axis selects as many elements as its integers say."""
+    begin, end, step = part.start, part.stop, part.step
+    return (
+        type(begin) is type(end) is int
+        and 0 <= begin <= end <= size
+        and (step is None or (type(step) is int and step > 0))
+    )
 
 
 def _periods_in(repeated: Any, first: Any, targets: Any) -> Iterator[Period]:

@@ -17,7 +17,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes.reroll import MIN_STEPS, is_profitable
 from chainrule.compiler.passes.step_tables import StepTables
-from chainrule.compiler.passes.structural_keys import rebuild_op, structural_key
+from chainrule.compiler.passes.structural_keys import Window, rebuild_op, structural_key
 from chainrule.compiler.tracing.graph_periods import (
     PassNodes,
     Period,
@@ -324,9 +324,7 @@ class _RolledLoop:
     def _leaf(self, leaf: Any, before: Any) -> Any:
         """Return the leaf of the body for what the last step used, and the one before it."""
         if leaf.__class__ is not Value:
-            return (
-                leaf if leaf == before else self._outside(self.numbers.get((before, leaf)), before)
-            )
+            return leaf if leaf == before else self._place(leaf, before)
         made = self.made.get(leaf)
         if made is None:
             found = self._outside(self.sources.get(leaf, []), before)
@@ -339,6 +337,18 @@ class _RolledLoop:
         if step == WALKED - 2 and self.made.get(before, (0,))[0] == 0:
             return self._carry(self.last[offset].outs[position], before)
         raise UnlikeError
+
+    def _place(self, leaf: Any, before: Any) -> Any:
+        """Return the leaf of the body for an integer or a window that moves with the steps."""
+        if leaf.__class__ is not Window:
+            return self._outside(self.numbers.get((before, leaf)), before)
+        sources = self.numbers.get((before.start, leaf.start))
+        if sources is None or before._replace(start=leaf.start) != leaf:
+            raise UnlikeError
+        column = self._same(sources)
+        if column[0] != before.start:
+            raise UnlikeError
+        return self.tables.outside([leaf._replace(start=start) for start in column])
 
     def _outside(self, sources: list[_Source] | None, first: Any) -> Any:
         """Return the leaf of the body for what no step has made."""
