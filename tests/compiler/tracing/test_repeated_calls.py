@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.numpy as cnp
+from chainrule.autograd import record
 from chainrule.compiler.tracing import trace
 
 ROWS = np.linspace(-2.0, 3.0, 24).reshape(8, 3)
@@ -302,3 +304,80 @@ def test_a_vmapped_step_is_looked_up_when_it_is_recorded_again(
         return len([n for n in evaluated if n in ("np.sin", "np.cos", "np.multiply", "np.add")])
 
     assert count(10) == count(40)
+
+
+# --- arrays of chainrule.numpy that are written to ------------------------------------------------
+
+KEPT = cnp.array([0.5, -1.0, 2.0])  # an array that functions reach by name
+
+
+def relaxed(x: Any) -> Any:
+    y = cnp.zeros(len(x))
+    for i in range(1, len(x) - 1):
+        y[i] = 0.5 * (cnp.sin(y[i - 1]) + y[i + 1] + x[i])
+    return (y**2).sum()
+
+
+def written_after_they_were_saved(x: Any) -> Any:
+    y, total = x.copy(), 0.0
+    for i in range(1, len(x) - 3):
+        window = y[i : i + 3]
+        total = total + (cnp.exp(window) * KEPT * window).sum()
+        window *= x[i]
+        y[i - 1] = total * 0.01
+        y[i] = 0.5  # a number
+    return total + y.sum()
+
+
+def views_of_views(x: Any) -> Any:
+    y = cnp.zeros((len(x), 2))
+    left, part = y[:, 0], y[2:]
+    for i in range(len(x) - 2):
+        left[i] = x[i] * 2
+        part[i] = y[i] + left[i : i + 2]
+        part[i, 1] -= 3 * x[i + 1]
+    part[...] = part * cnp.cos(y[:1])
+    return (y * y).sum()
+
+
+def of_two_types(x: Any) -> Any:
+    y = cnp.zeros(len(x), dtype=cnp.float32)
+    for i in range(1, len(x)):
+        y[i] = x[i] * 2 + cnp.tanh(y[i - 1]) * (i % 3)
+        y[-i : len(x)] = y[-i] * 0.5
+    return (y * x).sum()
+
+
+WRITERS = [relaxed, written_after_they_were_saved, views_of_views, of_two_types]
+
+
+@pytest.mark.parametrize("function", WRITERS)
+def test_gradients_of_arrays_that_are_written_to(function: Callable[..., Any]) -> None:
+    x = np.linspace(-1.0, 1.0, 12)
+    value, gradient = cr.value_and_grad(function)(x)
+    found = cr.compile(cr.value_and_grad(function), backend="numpy", verify=False)(x)
+    np.testing.assert_allclose(found[0], value, rtol=1e-6)
+    np.testing.assert_allclose(found[1], gradient, rtol=1e-6)
+
+
+def test_turns_that_write_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[Any] = []
+
+    def count_calls(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def counting(*args: Any) -> Any:
+            counted.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count_calls(trace, "abstract_eval")
+    count_calls(record, "as_carried")  # by the recorder of operations outside traces
+
+    def calls(steps: int) -> int:
+        counted.clear()
+        cr.compile(cr.grad(relaxed), backend="numpy", verify=False)(np.ones(steps))
+        return len(counted)
+
+    assert calls(20) == calls(60)

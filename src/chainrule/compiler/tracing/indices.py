@@ -104,6 +104,31 @@ def run_indexing(x: Symbol, key: Any, function: Callable[[Symbol, Any], Symbol])
     return result
 
 
+def run_assignment(
+    base: Any, value: Any, key: Any, function: Callable[[Any, Any, Any], Symbol]
+) -> Symbol:
+    """Return an array with a value at an index, by a function that raises where it doesn't fit.
+
+    At other places of the same kind, it is recorded again with the present index.
+    """
+    whole = base.value if type(base) is Symbol else base
+    kind = None
+    if type(value) is Symbol and type(whole) is Value and whole.shape and READS.get() is None:
+        kind = _kind_of_place(whole.shape, key)
+    trace = active_trace()
+    if kind is None or value._origin is not trace.origin:
+        return function(base, value, key)
+    part = value.value
+    seen = function, whole.shape, whole.dtype, part.shape, part.dtype, kind
+    if seen not in trace.calls:
+        found = function(base, value, key)
+        trace.calls[seen] = True
+        return found
+    out = Value(whole.shape, whole.dtype)
+    trace.append([Op("assign_at", (whole, part, key), {}, (out,))])
+    return Symbol(out)
+
+
 def _value_at(key: Any, base: Value) -> Value:
     (out,), _ = active_trace().call("getitem", (base, key), {})
     return out

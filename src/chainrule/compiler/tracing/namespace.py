@@ -20,7 +20,13 @@ from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing import recorder, repeated_calls
 from chainrule.compiler.tracing.execution import is_reporting, unreported
-from chainrule.compiler.tracing.indices import is_basic, plain_key, run_indexing, without_masks
+from chainrule.compiler.tracing.indices import (
+    is_basic,
+    plain_key,
+    run_assignment,
+    run_indexing,
+    without_masks,
+)
 from chainrule.compiler.tracing.symbol import (
     TRACING,
     Flags,
@@ -91,6 +97,9 @@ def _all_c_ordered(tree: Any) -> bool:
     if isinstance(tree, Symbol):
         return tree.c_ordered
     return not isinstance(tree, (tuple, list)) or all(map(_all_c_ordered, tree))
+
+
+_assign_at: Any = functools.partial(record, "assign_at")
 
 
 def _view(
@@ -352,8 +361,7 @@ class SymbolNamespace(NamespaceDefaults):
             mask = self.reshape(mask, mask.shape + (1,) * (len(base.shape) - mask.ndim))
             found: Symbol = record("np.where", mask, value, base)
             return found
-        found = record("assign_at", base, value, without_masks(key))
-        return found
+        return run_assignment(base, value, without_masks(key), _assign_at)
 
     def lasting(self, key: Any, shape: Shape) -> Symbol:
         return _record_keyed("lasting", shape=shape, key=key)

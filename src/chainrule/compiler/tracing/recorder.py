@@ -23,7 +23,7 @@ from chainrule.autograd.node import Edge
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import types_of_inputs
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import next_seq
+from chainrule.autograd.versions import keep_saved, next_seq
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import promote
 from chainrule.compiler.tracing import repeated_calls, rolled_walk
@@ -57,8 +57,12 @@ def record(
     tensors: list[Any] = []
     arrays: list[Any] = []  # of the operands
     tracked = False
+    carried: type[Tensor] | None = None
     for t in operands:
-        if type(t) is Tensor:
+        kind = type(t)
+        if kind is Tensor or (issubclass(kind, Tensor) and kind.is_carried):
+            if kind is not Tensor and carried is None:
+                carried = kind
             x = _read_array(t)
             if type(x) is not Symbol:
                 t = trace.proxy(t)
@@ -67,7 +71,7 @@ def record(
                     return NotImplemented
             tracked = tracked or _read_node(t) is not None or _read_view(t) is not None
             tensors.append(t)
-        elif settings is None and type(t) in (float, int):
+        elif settings is None and kind in (float, int):
             tensors.append(None)
             x = t
         else:
@@ -93,10 +97,15 @@ def record(
         fail(error, primitive, tuple(taken))
     finally:
         lines.frame = before
-    result: Tensor = _new(Tensor)
+    result: Tensor = _new(carried or Tensor)
     _set_array(result, out)
     _set_grad(result, None)
-    _set_view(result, view_of(tensors[0], primitive, settings or {}) if primitive.view else None)
+    if primitive.view:
+        # A write to the view asks for the class of the base, which a proxy doesn't have.
+        base = tensors[0] if carried is None else operands[0]
+        _set_view(result, view_of(base, primitive, settings or {}))
+    else:
+        _set_view(result, None)
     _set_node(result, None)
     trace.made.append(weakref.ref(result))
     if not tracked or out.dtype.kind not in "fc":
@@ -131,6 +140,8 @@ def record(
     node.seq = next_seq()
     node.code, node.instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     _set_node(result, node)
+    if carried is not None:
+        keep_saved(node)
     return result
 
 
