@@ -13,6 +13,7 @@ import chainrule as cr
 import chainrule.numpy as cnp
 from chainrule.autograd import record
 from chainrule.compiler.tracing import trace
+from chainrule.errors import ShapeError
 
 ROWS = np.linspace(-2.0, 3.0, 24).reshape(8, 3)
 
@@ -381,3 +382,16 @@ def test_turns_that_write_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) ->
         return len(counted)
 
     assert calls(20) == calls(60)
+
+
+@pytest.mark.parametrize("last", [slice(5, 7), (slice(5, 7), None), [1, 2]])
+def test_written_values_that_do_not_fit_after_others_that_did(last: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        for i in range(4):
+            y[i : i + 2] = x[i : i + 2]
+        y[last] = x[:3]
+        return y.sum()
+
+    with pytest.raises(ShapeError, match=r"shape mismatch: .*\[3\].*: y\[last"):
+        cr.compile(f)(cr.tensor(np.ones(9)))

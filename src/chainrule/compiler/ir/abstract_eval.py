@@ -480,6 +480,17 @@ def _getitem(function: Any, x: Any, key: Any) -> AbstractResult | None:
     return _by_lengths(lambda x, *key: x[key], (value, *rest), {}, _dummy)
 
 
+def _assign_at(function: Any, x: Any, value: Any, key: Any) -> AbstractResult | None:
+    parts = key if isinstance(key, tuple) else (key,)
+    if hasattr(value, "shape") and not any([_is_array(p) and p.dtype.kind == "b" for p in parts]):
+        shape, given = abstract_eval("getitem", (x, key), {}).types[0][0], value.shape
+        while len(given) > len(shape) and given[0] == 1:  # as NumPy's assignment does
+            given = given[1:]
+        if np.broadcast_shapes(shape, given) != shape:  # which may raise, too
+            raise ValueError(f"could not broadcast shape {value.shape} into shape {shape}")
+    return _like_first(function, x)
+
+
 def _lasting(function: Any, *, shape: Shape, key: Any) -> AbstractResult | None:
     found = _getitem(function, _Abstract(shape, np.dtype(np.intp)), key)
     return found and AbstractResult([(found.types[0][0], np.dtype(bool))], None)
@@ -522,9 +533,10 @@ _RULES: dict[str, Callable[..., AbstractResult | None]] = {
     **dict.fromkeys(["index_add", "add_along_axis"], _of_shape),
     **dict.fromkeys(["np.concat", "np.concatenate"], _concat),
     **dict.fromkeys(
-        ["assign_at", "plus_at", "add_at", "maximum_at", "minimum_at", "with_real", "with_imag"],
+        ["plus_at", "add_at", "maximum_at", "minimum_at", "with_real", "with_imag"],
         _like_first,
     ),
+    "assign_at": _assign_at,
     "np.roll": _like_first,
     "np.arange": _arange,
     "np.reshape": _reshape,
