@@ -20,7 +20,7 @@ from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import last_scalar_array, mend_of_operand, scalar_array
-from chainrule.autograd.record import record
+from chainrule.autograd.record import record, unwatched_by
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import Part, preserve_saved, record_write, record_writes, savers
 from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
@@ -339,6 +339,11 @@ def _part(array: Array, key: Any) -> Part | None:
 
 def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:
     """Write `value` at `key` (an index of arrays, slices and numbers) of `target`."""
+    if target._array.__class__ is not ndarray:
+        unwatched = unwatched_by(namespace(target._array))
+        if unwatched is not None:
+            unwatched(set_item, target, key, value, operation)
+            return
     value_node = current_node(value)
     check_writable(target, operation, value_node)
     if value.dtype.kind == "c" and target.dtype.kind != "c":

@@ -110,6 +110,8 @@ def _windows(op: Op, index: Any) -> dict[int, Window]:
     then a slice of the first axis alone is a window.
     """
     parts = _parts(index)
+    if slice not in [part.__class__ for part in parts]:
+        return {}
     if not all(is_basic(part) or getattr(part, "ndim", 1) == 0 for part in parts):
         return {}
     known = next((i for i, part in enumerate(parts) if part is None or part is ...), len(parts))

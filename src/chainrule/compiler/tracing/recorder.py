@@ -140,7 +140,7 @@ def record(
     node.seq = next_seq()
     node.code, node.instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     _set_node(result, node)
-    if carried is not None:
+    if carried is not None and plan.holds:
         keep_saved(node)
     return result
 
