@@ -805,9 +805,7 @@ def test_an_empty_out_gets_the_shape_of_the_result() -> None:
     values, indices = cr.empty(0), cr.LongTensor()
     cr.max(cr.tensor([[1.0, 2.0]]), 1, out=(values, indices))
     assert (values.tolist(), indices.tolist()) == ([2], [1])
-    with pytest.raises(cr.ShapeError, match="`out` must have the shape and dtype"):
-        cr.add(cr.ones(2), 1, out=cr.empty(3))
-    with pytest.raises(cr.ShapeError, match="`out` must have the shape and dtype"):
+    with pytest.raises(cr.DTypeError, match="float32 can't be cast to that of `out`"):
         cr.add(cr.ones(2), 1, out=cr.LongTensor())
 
 

@@ -218,6 +218,7 @@ def names(namespace: str) -> tuple[Name, ...]:
     else:
         listed = [name for name in sorted(dir(module)) if _is_in_the_standard(module, name)]
     found = {name: getattr(module, name, None) for name in listed}
+    found = {name: getattr(value, "without_out", value) for name, value in found.items()}
     return tuple(Name(path, name, value) for name, value in found.items())
 
 
@@ -231,6 +232,7 @@ def _is_in_the_standard(module: types.ModuleType, name: str) -> bool:
 def home(name: str) -> str:
     """Return the module below chainrule that a name of `chainrule` is described with."""
     value = getattr(cr, name)
+    value = getattr(value, "without_out", value)
     for package in ("ops", "creation", "random", "linalg"):
         for module in _submodules(package):
             if name in getattr(module, "__all__", ()) and getattr(module, name) is value:

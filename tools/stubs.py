@@ -184,6 +184,7 @@ def _definition(method: Any) -> tuple[Any, Any]:
     if method.__qualname__.startswith(operation._lazy_method.__name__):
         found = inspect.getclosurevars(method).nonlocals
         method = getattr(import_module(found["module"]), found["name"])
+        method = getattr(method, "without_out", method)
     return method, method
 
 

@@ -42,6 +42,8 @@ from chainrule.errors import *
 from chainrule.former_modules import FormerModuleFinder as _FormerModuleFinder
 from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
+from chainrule.out_argument import TAKING_OUT as _TAKING_OUT
+from chainrule.out_argument import taking_out as _taking_out
 from chainrule.random import *
 
 __version__ = "0.2.0"
@@ -103,10 +105,15 @@ _LATER = {
     }.items()
     for name in names.split()
 }
+# Functions to which `out` is given on first use; functions in `ops` itself have none.
+for _module in (ops, random):
+    for _name in _TAKING_OUT[__name__].intersection(_module.__all__):
+        del globals()[_name]
+        _LATER[_name] = _module.__name__
 
 
 def _later(name: str) -> _typing.Any:
-    """Import a function or module on first use."""
+    """Import a function or module on first use, or give `out` to a function."""
     if name == "functional":  # PyTorch's module, whose functions are in this one
         return _import_module(f"{__name__}.functional")
     if name == "torch":  # `torch.torch.Tensor`, as scripts write by mistake
@@ -118,7 +125,10 @@ def _later(name: str) -> _typing.Any:
         return private
     if _LATER[name] == __name__:
         return _import_module(f"{__name__}.{name}")
-    value = globals()[name] = getattr(_import_module(_LATER[name]), name)
+    value = getattr(_import_module(_LATER[name]), name)
+    if name in _TAKING_OUT[__name__]:
+        value = _taking_out(value, __name__, name)
+    globals()[name] = value
     return value
 
 
@@ -148,6 +158,7 @@ bool = _np.dtype("bool")
 # would accept every name.
 if not _typing.TYPE_CHECKING:
     __getattr__ = _later
+    __dir__ = lambda: sorted({*globals(), *__all__, *_LATER})  # noqa: E731
     __all__ = ["Tensor"]
     for _module in (creation, random, ops, errors):
         __all__ += _module.__all__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from operator import index
@@ -12,7 +13,8 @@ import numpy as np
 
 from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import set_item
-from chainrule.autograd.location import entered
+from chainrule.autograd.location import entered, user_stack_level
+from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import CPU, DEFAULT_DEVICE, device, device_of, dtype_title, move
@@ -386,26 +388,70 @@ def _check_memory(memory: MemoryOptions) -> None:
 def written(results: Any, out: Any, converts: bool = False) -> Any:
     """Return `out`, a tensor or a tuple of them, after writing the results to its memory.
 
-    With `converts`, the results become numbers of its dtype.
+    With `converts`, the results become numbers of its dtype, else only where no kind is lost.
+    An `out` of another shape gets theirs, without `converts` with PyTorch's warning if not empty.
     """
-    if isinstance(out, tuple | list):
-        for result, target in zip(results, out, strict=True):
-            written(result, target)
-        return type(results)(*out) if hasattr(results, "_fields") else tuple(out)
-    if results.requires_grad or out.requires_grad:
+    if isinstance(results, Tensor):
+        _check_out(results, out, converts)
+        return _write(results, out, warns=not converts)
+    fields = getattr(results, "_fields", ())
+    if not isinstance(out, tuple | list) or len(out) != len(results):
+        names = f" for {', '.join(fields)}" if fields else ""
+        raise ArgumentError(
+            f"{entered()}`out` must be a tuple of {len(results)} tensors{names}, got "
+            + (f"{len(out)}" if isinstance(out, tuple | list) else type(out).__name__)
+        )
+    for result, target in zip(results, out, strict=True):
+        _check_out(result, target, converts)
+    for result, target in zip(results, out, strict=True):
+        _write(result, target)
+    return type(results)(*out) if fields else tuple(out)
+
+
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def keeps_kind(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Return whether a dtype converts to another without losing its kind."""
+    return _RANKS[dtype.kind] <= _RANKS[to.kind]
+
+
+def _check_out(result: Tensor, out: Any, converts: bool) -> None:
+    """Raise an error if a result can't be written to `out`."""
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(
+            f"{entered()}`out` must be a Tensor, not {type(out).__name__}: say cr.empty(0), which "
+            "gets the shape of the result"
+        )
+    if (result.requires_grad or out.requires_grad) and is_grad_enabled():
         raise ArgumentError(
             f"{entered()}functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad: leave out `out`, or write under no_grad()"
         )
-    if not out._array.size and out.shape != results.shape and out.dtype == results.dtype:
-        out.data = results.detach()
-        return out
-    if out.shape != results.shape or not (converts or out.dtype == results.dtype):
-        raise ShapeError(
-            f"{entered()}`out` must have the shape and dtype of the result, {list(results.shape)} "
-            f"and {results.dtype}, but has {list(out.shape)} and {out.dtype}"
+    if not (converts or keeps_kind(result.dtype, out.dtype)):
+        raise DTypeError(
+            f"{entered()}the result of dtype {result.dtype} can't be cast to that of `out`, "
+            f"{out.dtype}: say out=cr.empty(0, dtype=cr.{result.dtype})"
         )
-    set_item(out, Ellipsis, results, "copy_")
+    if out.shape != result.shape and out.numel() and out._is_view():
+        raise ShapeError(
+            f"{entered()}`out` is a view of another tensor and must have the shape of the result, "
+            f"{list(result.shape)}, but has {list(out.shape)}"
+        )
+
+
+def _write(result: Tensor, out: Tensor, warns: bool = True) -> Tensor:
+    if out.shape == result.shape:
+        set_item(out, Ellipsis, result, "copy_")
+        return out
+    if warns and out.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)},"
+            f" which does not match the required output shape {list(result.shape)}: say "
+            "cr.empty(0), or out.resize_(0) before",
+            stacklevel=user_stack_level(),
+        )
+    out.data = result.detach().to(out.dtype, copy=True)
     return out
 
 

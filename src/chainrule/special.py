@@ -69,6 +69,7 @@ from chainrule.ops.special import igammac as gammaincc
 from chainrule.ops.special import lgamma as gammaln
 from chainrule.ops.special import mvlgamma as multigammaln
 from chainrule.ops.statistics import log_softmax, logsumexp, softmax
+from chainrule.out_argument import give_out as _give_out
 
 __all__ = [
     "chebyshev_polynomial_t",
@@ -140,3 +141,5 @@ __all__ = [
 ]
 
 psi = digamma
+
+_give_out(globals(), __name__)

@@ -21,6 +21,7 @@ from chainrule.fft.n_dim import (
     rfftn,
 )
 from chainrule.fft.one_dim import fft, hfft, ifft, ihfft, irfft, rfft
+from chainrule.out_argument import give_out as _give_out
 
 __all__ = [
     "fft",
@@ -46,3 +47,5 @@ __all__ = [
     "fftshift",
     "ifftshift",
 ]
+
+_give_out(globals(), __name__)

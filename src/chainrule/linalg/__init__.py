@@ -37,6 +37,7 @@ from chainrule.linalg.solve import (
     tensorsolve,
 )
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
+from chainrule.out_argument import give_out as _give_out
 
 __all__ = [
     # determinants and functions
@@ -94,3 +95,5 @@ __all__ = [
     # errors
     "LinAlgError",
 ]
+
+_give_out(globals(), __name__)

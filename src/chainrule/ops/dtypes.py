@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from chainrule.arguments import DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import DTypeLike, Operand, dtype_of, keeps_kind, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, address_of, dtype_title, promoted
@@ -123,10 +123,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     >>> cr.can_cast(cr.float64, cr.float32), cr.can_cast(cr.float64, cr.int64)
     (True, False)
     """
-    return _RANKS[_dtype_of_value(from_).kind] <= _RANKS[dtype_of(to).kind]
-
-
-_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    return keeps_kind(_dtype_of_value(from_), dtype_of(to))
 
 
 @operation(method=False, array_api=True)

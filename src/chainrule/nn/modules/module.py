@@ -547,8 +547,10 @@ class Module(Stateful, Hooked):
         super().__init_subclass__(**kwargs)
         for name, value in list(vars(cls).items()):
             # Functions of PyTorch that are built in, as in `act = torch.tanh`, are no methods.
-            if isinstance(value, FunctionType) and value.__module__.startswith(_OPERATIONS):
-                setattr(cls, name, staticmethod(value))
+            if isinstance(value, FunctionType):
+                owner = value.__globals__.get("__name__", "")
+                if owner.startswith(_OPERATIONS):
+                    setattr(cls, name, staticmethod(value))
 
     # PyTorch's names of what a subclass may override.
     _version = 1
