@@ -34,7 +34,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "addmv": (V, X, V),
     "addr": (X, V, V),
     "arctan2 atan2 copysign float_power floor_divide fmax fmin fmod heaviside hypot igamma igammac "
-    "inner kron ldexp logaddexp logaddexp2 nextafter remainder xlogy isin true_divide eq ge "
+    "inner kron ldexp logaddexp logaddexp2 nextafter remainder xlogy isin true_divide eq equal ge "
     "greater greater_equal gt le less less_equal lt ne not_equal special.xlogy special.xlog1py "
     "special.gammainc special.gammaincc linalg.vecdot linalg.solve linalg.solve_ex "
     "linalg.lstsq": (SPD, X),
@@ -43,7 +43,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
         I,
         I // 2,
     ),
-    "bitwise_not": (I,),
+    "bitwise_not bitwise_invert": (I,),
     "logical_and logical_or logical_xor": (B, X),
     "complex polar": (X, SPD),
     "ger outer vdot": (V, V),
@@ -96,6 +96,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "fft.fftfreq fft.rfftfreq": (4,),
 }
 GIVEN = {name: arguments for names, arguments in ARGUMENTS.items() for name in names.split()}
+THEIRS = {"equal": "eq", "bitwise_invert": "bitwise_not"}  # other names, which go along
 OPTIONS = {"linalg.solve_triangular": {"upper": True}, "argsort": {"stable": True, "dim": 1}}
 RANDOM = {"bernoulli", "multinomial", "normal"}
 NAMES = sorted(
@@ -110,7 +111,7 @@ def arguments_of(name: str) -> tuple[Any, ...]:
 
 
 def function(library: Any, name: str) -> Any:
-    for part in name.split("."):
+    for part in (THEIRS.get(name, name) if library is torch else name).split("."):
         library = getattr(library, part)
     return library
 

@@ -105,11 +105,14 @@ _LATER = {
     }.items()
     for name in names.split()
 }
-# Functions to which `out` is given on first use; functions in `ops` itself have none.
-for _module in (ops, random):
-    for _name in _TAKING_OUT[__name__].intersection(_module.__all__):
-        del globals()[_name]
-        _LATER[_name] = _module.__name__
+# Functions to which `out` is given on first use, and their modules, where they have none.
+_WITHOUT_OUT = {
+    name: module.__name__
+    for module in (ops, random)
+    for name in _TAKING_OUT[__name__].intersection(module.__all__)
+}
+for _name in _WITHOUT_OUT:
+    del globals()[_name]
 
 
 def _later(name: str) -> _typing.Any:
@@ -118,14 +121,15 @@ def _later(name: str) -> _typing.Any:
         return _import_module(f"{__name__}.functional")
     if name == "torch":  # `torch.torch.Tensor`, as scripts write by mistake
         return _import_module(__name__)
-    if name not in _LATER:
+    module = _LATER.get(name) or _WITHOUT_OUT.get(name)
+    if module is None:
         private = _import_module("chainrule.ops.private_names").private_function(name)
         if private is None:
             raise _missing(__name__, name)
         return private
-    if _LATER[name] == __name__:
+    if module == __name__:
         return _import_module(f"{__name__}.{name}")
-    value = getattr(_import_module(_LATER[name]), name)
+    value = getattr(_import_module(module), name)
     if name in _TAKING_OUT[__name__]:
         value = _taking_out(value, __name__, name)
     globals()[name] = value

@@ -20,21 +20,22 @@ _NAMES = {
     "chainrule": """
         acos acosh addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any arccos
         arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2
-        atanh baddbmm bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or
-        bitwise_right_shift bitwise_xor bucketize chain_matmul cholesky cholesky_inverse
-        cholesky_solve clamp_max clamp_min column_stack complex conj_physical copysign cosh cross
-        cummax cummin cumprod cumsum deg2rad diag diff digamma dstack eq erfc erfinv exp2 fix
-        float_power floor_divide fmax fmin fmod frac frexp gather gcd ge geqrf ger greater
-        greater_equal gt hardshrink heaviside histc histogram hstack hypot i0 igamma igammac
-        index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kron
-        kthvalue lcm ldexp le lerp less less_equal lgamma log10 log2 logaddexp logaddexp2
-        logcumsumexp logical_and logical_not logical_or logical_xor logit log_softmax logsumexp
-        lt lu lu_solve lu_unpack masked_select matrix_power mean median mode msort multinomial
-        mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow_copy ne nextafter nonzero
-        norm normal not_equal orgqr outer polar polygamma prod qr quantile rad2deg remainder
-        renorm round row_stack scatter scatter_add scatter_reduce searchsorted sgn sign signbit
-        sinc sinh softmax sort slice_scatter slogdet std sum svd take take_along_dim tan
-        tensordot topk triangular_solve tril triu true_divide trunc var vdot vstack xlogy""",
+        atanh baddbmm bernoulli bitwise_and bitwise_invert bitwise_left_shift bitwise_not
+        bitwise_or bitwise_right_shift bitwise_xor bucketize chain_matmul cholesky
+        cholesky_inverse cholesky_solve clamp_max clamp_min column_stack complex conj_physical
+        copysign cosh cross cummax cummin cumprod cumsum deg2rad diag diff digamma dstack eq
+        equal erfc erfinv exp2 fix float_power floor_divide fmax fmin fmod frac frexp gather gcd
+        ge geqrf ger greater greater_equal gt hardshrink heaviside histc histogram hstack hypot
+        i0 igamma igammac index_add index_copy index_reduce index_select inner inverse isin
+        isneginf isposinf kron kthvalue lcm ldexp le lerp less less_equal lgamma log10 log2
+        log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
+        logical_xor logit logsumexp lt lu lu_solve lu_unpack masked_select matrix_power mean
+        median mode msort multinomial mvlgamma nan_to_num nanmean nanmedian nanquantile nansum
+        narrow_copy ne nextafter nonzero norm normal not_equal orgqr outer polar polygamma prod
+        qr quantile rad2deg remainder renorm round row_stack scatter scatter_add scatter_reduce
+        searchsorted sgn sign signbit sinc sinh slice_scatter slogdet softmax sort std sum svd
+        take take_along_dim tan tensordot topk triangular_solve tril triu true_divide trunc var
+        vdot vstack xlogy""",
     "chainrule.linalg": """
         cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh householder_product inv
         inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power matrix_rank

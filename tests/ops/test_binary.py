@@ -323,6 +323,7 @@ def test_aliases_are_the_functions_themselves():
         "conj_physical": "conj",
     }.items():
         assert getattr(cr, alias) is getattr(cr, name)
+    assert cr.conj_physical.without_out is cr.conj  # which has no `out` in PyTorch
         assert callable(getattr(cr.Tensor, alias))
 
 

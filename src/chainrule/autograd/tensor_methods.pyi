@@ -1266,6 +1266,7 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
         dtype: DTypeLike = None,
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return the sum of the elements along dimensions."""
     def mean(
@@ -1276,6 +1277,7 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
         dtype: DTypeLike = None,
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return the mean of the elements along dimensions; the arguments are those of `sum`."""
     def prod(

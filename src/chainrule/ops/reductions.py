@@ -55,6 +55,7 @@ def sum(
     axis: Dims = None,
     keepdims: bool = False,
     dtype: DTypeLike = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the sum of the elements along dimensions.
 
@@ -68,6 +69,8 @@ def sum(
         Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional
         Convert to this first.
+    out : Tensor, optional
+        Where the result is written, if nothing requires grad.
 
     Returns
     -------
@@ -92,6 +95,11 @@ def sum(
     >>> cr.sum(x, dim=0)
     tensor([4., 6.])
     """
+    if out is not None:
+        found: Tensor = written(
+            sum(input, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype), out
+        )
+        return found
     if type(input) is not Tensor or dtype is not None:
         input = cast(tensor_of(input), dtype)
     if axis is not None:
@@ -125,6 +133,7 @@ def mean(
     axis: Dims = None,
     keepdims: bool = False,
     dtype: DTypeLike = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the mean of the elements along dimensions; the arguments are those of `sum`.
 
@@ -143,6 +152,11 @@ def mean(
     >>> cr.mean(cr.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5000, 3.5000])
     """
+    if out is not None:
+        found: Tensor = written(
+            mean(input, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype), out
+        )
+        return found
     input = cast(tensor_of(input), dtype)
     check_floating(input, "mean")
     dims = many_dims(over(dim, axis), input.ndim)
