@@ -27,6 +27,11 @@ _PARSER = doctest.DocTestParser()
 _FOUND: dict[str, list[Call]] = {}
 
 
+def own(function: Any) -> Any:
+    """Return the function to which a module gave `out`, or the function itself."""
+    return getattr(function, "without_out", function)
+
+
 def functions() -> dict[str, Any]:
     """Return every public function by its name; a function of several names is listed once."""
     found: dict[str, Any] = {}
@@ -34,15 +39,15 @@ def functions() -> dict[str, Any]:
     for prefix, module in MODULES.items():
         for name in module.__all__:
             function = getattr(module, name)
-            if isinstance(function, types.FunctionType) and id(function) not in seen:
-                seen.add(id(function))
+            if isinstance(function, types.FunctionType) and id(own(function)) not in seen:
+                seen.add(id(own(function)))
                 found[f"{prefix}.{name}"] = function
     return found
 
 
 FUNCTIONS = functions()
 TITLES = {
-    name: next(title for title, known in FUNCTIONS.items() if known is function)
+    name: next(title for title, known in FUNCTIONS.items() if own(known) is own(function))
     for module in reversed(MODULES.values())
     for name in module.__all__
     if isinstance(function := getattr(module, name), types.FunctionType)
@@ -77,18 +82,18 @@ def _recorded(function: Any) -> Iterator[list[Call]]:
         return function(*args, **kwargs)
 
     places = [
-        (module, name)
+        (module, name, getattr(module, name))
         for module in MODULES.values()
         for name in module.__all__
-        if getattr(module, name) is function
+        if own(getattr(module, name)) is own(function)
     ]
-    for module, name in places:
+    for module, name, _ in places:
         setattr(module, name, recorder)
     try:
         yield calls
     finally:
-        for module, name in places:
-            setattr(module, name, function)
+        for module, name, former in places:
+            setattr(module, name, former)
 
 
 def _run(text: str) -> None:
