@@ -12,6 +12,8 @@ import pytest
 import chainrule as cr
 import chainrule.numpy as np
 
+pytest.importorskip("llvmlite", reason="machine code needs LLVM")
+
 SIZE = 61  # no other loop of the programs is as long
 RNG = numpy.random.default_rng(8)
 
