@@ -202,8 +202,10 @@ def test_rerolled_loops_give_the_same_results(
     rolled = [out.numpy(force=True) for out in results(function)]
     monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled = [out.numpy(force=True) for out in results(function)]
+    # What is added at windows that overlap is added in another order.
+    bar = 1e-13 if function is windows_of_written else 0
     for a, b in zip(rolled, unrolled, strict=True):
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * np.abs(b).max(initial=0))
     expected = function(H, XS)
     expected = list(expected) if isinstance(expected, tuple) else [expected]
     for a, e in zip(rolled, expected, strict=False):
