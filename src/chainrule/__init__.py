@@ -43,6 +43,7 @@ from chainrule.former_modules import FormerModuleFinder as _FormerModuleFinder
 from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
 from chainrule.out_argument import TAKING_OUT as _TAKING_OUT
+from chainrule.out_argument import takes_out as _takes_out
 from chainrule.out_argument import taking_out as _taking_out
 from chainrule.random import *
 
@@ -105,13 +106,7 @@ _LATER = {
     }.items()
     for name in names.split()
 }
-# Functions to which `out` is given on first use, and their modules, where they have none.
-_WITHOUT_OUT = {
-    name: module.__name__
-    for module in (ops, random)
-    for name in _TAKING_OUT[__name__].intersection(module.__all__)
-}
-for _name in _WITHOUT_OUT:
+for _name in _TAKING_OUT:  # to these, `out` is given on first use
     del globals()[_name]
 
 
@@ -121,7 +116,7 @@ def _later(name: str) -> _typing.Any:
         return _import_module(f"{__name__}.functional")
     if name == "torch":  # `torch.torch.Tensor`, as scripts write by mistake
         return _import_module(__name__)
-    module = _LATER.get(name) or _WITHOUT_OUT.get(name)
+    module = _LATER.get(name) or _TAKING_OUT.get(name)
     if module is None:
         private = _import_module("chainrule.ops.private_names").private_function(name)
         if private is None:
@@ -130,7 +125,7 @@ def _later(name: str) -> _typing.Any:
     if module == __name__:
         return _import_module(f"{__name__}.{name}")
     value = getattr(_import_module(module), name)
-    if name in _TAKING_OUT[__name__]:
+    if _takes_out(name, value):
         value = _taking_out(value, __name__, name)
     globals()[name] = value
     return value
@@ -162,7 +157,10 @@ bool = _np.dtype("bool")
 # would accept every name.
 if not _typing.TYPE_CHECKING:
     __getattr__ = _later
-    __dir__ = lambda: sorted({*globals(), *__all__, *_LATER})  # noqa: E731
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, *_LATER})
+
     __all__ = ["Tensor"]
     for _module in (creation, random, ops, errors):
         __all__ += _module.__all__

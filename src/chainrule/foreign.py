@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,13 +41,11 @@ def number_of(value: Any) -> Any:
 # --- recorded calls -------------------------------------------------------------------------------
 
 
-class ForeignCall:
+class ForeignCall(ABC):
     """A recorded call of a function of numbers: its arguments and result, with places for tensors.
 
     A subclass gives the rules.
     """
-
-    as_arrays = True  # whether tensors behave as NumPy's arrays
 
     def __init__(self, name: str, function: Any, args: tuple[Any, ...], kwargs: Any) -> None:
         self.name, self.function, self.args, self.kwargs = name, function, args, kwargs
@@ -57,13 +56,13 @@ class ForeignCall:
         )
         self.result: Any = None
 
+    @abstractmethod
     def cotangents(self, g: Any, ans: Any, args: Any) -> Sequence[Any]:
         """Return the cotangents of the arguments `argnums`, given that of the result."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tangent(self, tangents: Sequence[Any], ans: Any, args: Any) -> Any:
         """Return the tangent of the result, given those of the arguments `argnums`."""
-        raise NotImplementedError
 
     def call(self, args: Any) -> Any:
         """Call the function."""
@@ -87,7 +86,7 @@ class ForeignCall:
 
     def shown(self, value: Any) -> Any:
         """Return a tensor as rules get it."""
-        return as_ndarrays(value) if self.as_arrays else value
+        return as_ndarrays(value)
 
     def compute(self, values: Sequence[Any]) -> list[Tensor]:
         """Call the function, and return the tensors of its result."""

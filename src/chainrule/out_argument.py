@@ -14,59 +14,73 @@ from inspect import CO_VARARGS
 from types import CodeType
 from typing import Any
 
+from chainrule import ops, random
 from chainrule.arguments import written
+from chainrule.operation import UFUNCS
 
 _NAMES = {
     "chainrule": """
-        acos acosh addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any arccos
-        arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2
-        atanh baddbmm bernoulli bitwise_and bitwise_invert bitwise_left_shift bitwise_not
-        bitwise_or bitwise_right_shift bitwise_xor bucketize chain_matmul cholesky
-        cholesky_inverse cholesky_solve clamp_max clamp_min column_stack complex conj_physical
-        copysign cosh cross cummax cummin cumprod cumsum deg2rad diag diff digamma dstack eq
-        equal erfc erfinv exp2 fix float_power floor_divide fmax fmin fmod frac frexp gather gcd
-        ge geqrf ger greater greater_equal gt hardshrink heaviside histc histogram hstack hypot
-        i0 igamma igammac index_add index_copy index_reduce index_select inner inverse isin
-        isneginf isposinf kron kthvalue lcm ldexp le lerp less less_equal lgamma log10 log2
-        log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
-        logical_xor logit logsumexp lt lu lu_solve lu_unpack masked_select matrix_power mean
-        median mode msort multinomial mvlgamma nan_to_num nanmean nanmedian nanquantile nansum
-        narrow_copy ne nextafter nonzero norm normal not_equal orgqr outer polar polygamma prod
-        qr quantile rad2deg remainder renorm round row_stack scatter scatter_add scatter_reduce
-        searchsorted sgn sign signbit sinc sinh slice_scatter slogdet softmax sort std sum svd
-        take take_along_dim tan tensordot topk triangular_solve tril triu true_divide trunc var
-        vdot vstack xlogy""",
+        addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any argmax
+        argmin argsort baddbmm bernoulli bucketize chain_matmul cholesky cholesky_inverse
+        cholesky_solve clamp_max clamp_min column_stack complex conj conj_physical cross
+        cummax cummin cumprod cumsum diag diff digamma dstack erfc erfinv frac gather geqrf
+        ger hardshrink histc histogram hstack i0 igamma igammac index_add index_copy
+        index_reduce index_select inner inverse isin isneginf isposinf kron kthvalue lerp
+        lgamma log_softmax logcumsumexp logit logsumexp lu lu_solve lu_unpack masked_select
+        matrix_power mean median mode msort multinomial mvlgamma nan_to_num nanmean
+        nanmedian nanquantile nansum narrow_copy nonzero norm normal orgqr outer polar
+        polygamma prod qr quantile renorm row_stack scatter scatter_add scatter_reduce
+        searchsorted sgn sinc slice_scatter slogdet softmax sort std sum svd take
+        take_along_dim tensordot topk triangular_solve tril triu var vdot vstack xlogy""",
     "chainrule.linalg": """
-        cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh householder_product inv
-        inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power matrix_rank
-        multi_dot norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv
-        tensorsolve vecdot vector_norm""",
+        cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh householder_product
+        inv inv_ex lstsq lu lu_factor lu_factor_ex lu_solve matrix_norm matrix_power
+        matrix_rank multi_dot norm pinv qr slogdet solve solve_ex solve_triangular svd
+        svdvals tensorinv tensorsolve vector_norm""",
     "chainrule.special": """
-        bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u
-        chebyshev_polynomial_v chebyshev_polynomial_w digamma entr erfc erfcx erfinv exp2
-        gammainc gammaincc gammaln hermite_polynomial_h hermite_polynomial_he i0 i0e i1 i1e
-        laguerre_polynomial_l legendre_polynomial_p log_ndtr logit logsumexp modified_bessel_i0
-        modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln ndtr ndtri
-        polygamma psi round scaled_modified_bessel_k0 scaled_modified_bessel_k1
-        shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
-        shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sinc spherical_bessel_j0
-        xlog1py xlogy zeta""",
+        bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t
+        chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w entr erfcx
+        hermite_polynomial_h hermite_polynomial_he i0e i1 i1e laguerre_polynomial_l
+        legendre_polynomial_p log_ndtr modified_bessel_i0 modified_bessel_i1
+        modified_bessel_k0 modified_bessel_k1 ndtr ndtri scaled_modified_bessel_k0
+        scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t
+        shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+        shifted_chebyshev_polynomial_w spherical_bessel_j0 xlog1py zeta""",
     "chainrule.fft": """
         fft fft2 fftfreq fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2
         irfftn rfft rfft2 rfftfreq rfftn""",
 }
+"""Names of functions, by module, that have `out` in PyTorch, beside those of NumPy's ufuncs."""
 
-TAKING_OUT = {module: frozenset(names.split()) for module, names in _NAMES.items()}
-"""Names of functions, by module, to which the module gives `out` because PyTorch's have it."""
+_LISTED = {module: frozenset(names.split()) for module, names in _NAMES.items()}
+_OF_UFUNCS = frozenset(map(id, UFUNCS.values()))
+
+
+def takes_out(name: str, function: Any) -> bool:
+    """Whether a function of the top level gets `out`: it has none, and PyTorch's or NumPy's has."""
+    is_listed = name in _LISTED["chainrule"] or id(function) in _OF_UFUNCS
+    return is_listed and "out" not in (function.__kwdefaults__ or ())
+
+
+TAKING_OUT = {
+    name: module.__name__
+    for module in (ops, random)
+    for name in module.__all__
+    if takes_out(name, getattr(module, name))
+}
+"""Names of functions to which the top level gives `out`, and the modules where they are."""
+
+_SHARED = frozenset([id(getattr(ops, name)) for name in TAKING_OUT if hasattr(ops, name)])
 
 
 def give_out(names: dict[str, Any], module: str) -> None:
     """Give `out` to the functions of a module, whose names these are, that PyTorch has it for."""
-    for name in TAKING_OUT[module]:
-        function = names[name]
-        is_shared = function.__module__.startswith("chainrule.ops.")
-        is_shared &= function.__name__ in TAKING_OUT["chainrule"]
-        names[name] = taking_out(function, "chainrule" if is_shared else module, name)
+    listed = {id(names[name]) for name in _LISTED[module]}  # of which there are aliases
+    for name in names["__all__"]:
+        if id(names[name]) in _SHARED:
+            names[name] = taking_out(names[name], "chainrule", name)
+        elif id(names[name]) in listed:
+            names[name] = taking_out(names[name], module, name)
 
 
 def taking_out(function: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
@@ -90,8 +104,9 @@ def taking_out(function: Callable[..., Any], module: str, name: str) -> Callable
         `function` itself if it has `out`; else it is the attribute `without_out` of the result.
     """
     own = function.__name__
+    named = TAKING_OUT if module == "chainrule" else _LISTED[module]
     found: Callable[..., Any]
-    found = _taking_out(function, module, own if own in TAKING_OUT[module] else name)
+    found = _taking_out(function, module, own if own in named else name)
     return found
 
 

@@ -206,10 +206,12 @@ def _is_returned_input(ctx: Context, values: tuple[Any, ...], output: Any) -> bo
 
 def contains(values: Sequence[Any], tensor: Tensor) -> bool:
     """Return whether `values` contain this tensor itself (`in` would compare elements)."""
-    for value in values:  # noqa: SIM110 - `any` and `map` take 0.2 to 0.4 µs more in each call
+    for value in values:  # `any` and `map` take 0.2 to 0.4 µs more in each call
         if value is tensor:
-            return True
-    return False
+            break
+    else:
+        return False
+    return True
 
 
 def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:

@@ -86,8 +86,9 @@ def _construct(cls: type[Tensor], *data: Any) -> Tensor:
     return new_tensor("Tensor", default_dtype(), data)
 
 
-# The class is below this module, which it can't import; to type checkers, methods aren't set.
-Tensor.__new__ = _construct  # type: ignore[assignment,method-assign]
+_construct.__name__, _construct.__qualname__ = "__new__", "Tensor.__new__"
+# The class is below this module, which it can't import.
+setattr(Tensor, _construct.__name__, _construct)
 
 
 @operation()

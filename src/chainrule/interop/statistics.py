@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from chainrule.interop import reductions
 from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant, in_double
 from chainrule.interop.reductions import correction_of, mask_of, mean, root
+from chainrule.primitives import elementwise
 
 Axis = Any
 
@@ -67,39 +69,21 @@ def average(
 
 def _replace_nan(a: Tensor, value: float) -> tuple[Tensor, Tensor]:
     """Return `a` with nan replaced by a value, and the mask of the other elements."""
-    missing = ops.isnan(a)
-    return ops.where(missing, value, a), ops.logical_not(missing)
+    present = ops.logical_not(ops.isnan(a))
+    if value == 0 and a.dtype.kind in "fc":
+        return elementwise.masked.apply(a, present), present
+    return ops.where(present, a, value), present
 
 
-def _sum_without_nan(function: Callable[..., Tensor], neutral: float) -> Callable[..., Tensor]:
-    def total(
-        a: Tensor,
-        axis: Axis = None,
-        dtype: Any = None,
-        keepdims: bool = False,
-        initial: Tensor | None = None,
-        where: Any = None,
-    ) -> Tensor:
-        return function(_replace_nan(a, neutral)[0], axis, dtype, keepdims, initial, where)
+def _without_nan(function: Callable[..., Tensor], neutral: float) -> Callable[..., Tensor]:
+    @wraps(function)
+    def total(a: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(_replace_nan(a, neutral)[0], *args, **kwargs)
 
     return total
 
 
-_nansum, nanprod = _sum_without_nan(reductions.sum, 0), _sum_without_nan(reductions.prod, 1)
-
-
-def nansum(
-    a: Tensor,
-    axis: Axis = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Tensor | None = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the sum of the elements that are not nan."""
-    if initial is None and where is None:
-        return ops.nansum(a, axis=axis, dtype=dtype, keepdims=keepdims)
-    return _nansum(a, axis, dtype, keepdims, initial, where)
+nansum, nanprod = _without_nan(reductions.sum, 0), _without_nan(reductions.prod, 1)
 
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
@@ -130,14 +114,7 @@ def cumulative_prod(
     )
 
 
-def nancumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return cumulative sums that ignore nan."""
-    return cumsum(_replace_nan(a, 0)[0], axis, dtype)
-
-
-def nancumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return cumulative products that ignore nan."""
-    return cumprod(_replace_nan(a, 1)[0], axis, dtype)
+nancumsum, nancumprod = _without_nan(cumsum, 0), _without_nan(cumprod, 1)
 
 
 def _nan_extreme(function: Callable[..., Tensor], infinity: float) -> Any:

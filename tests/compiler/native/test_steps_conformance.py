@@ -30,8 +30,6 @@ WITHOUT = frozenset(
         *("erfi", "erfcx", "erfinv", "dawsn", "ndtri", "log_ndtr", "rel_entr", "zeta"),
         *("expi", "exp1"),
         *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
-        # views of real numbers as complex ones
-        "complex_pairs",
         # kernels of large arrays, which NumPy computes as fast
         *("convolve", "convolve_input", "convolve_weight", "resample"),
         *("max_pool", "pool_place", "pool_pick", "pool_positions"),

@@ -11,7 +11,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.compiler import backward, build, passes
-from chainrule.compiler.passes import reroll
+from chainrule.compiler.passes import products_after_loops, reroll
 from helpers.parameters import thorough
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
@@ -199,13 +199,15 @@ def results(function: Callable[..., Any]) -> Iterator[Any]:
 def test_rerolled_loops_give_the_same_results(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if (
+        function is windows_of_written
+    ):  # whose steps multiply several rows: one product rounds otherwise
+        monkeypatch.setattr(products_after_loops, "_terms", lambda loop: [])
     rolled = [out.numpy(force=True) for out in results(function)]
     monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled = [out.numpy(force=True) for out in results(function)]
-    # What is added at windows that overlap is added in another order.
-    bar = 1e-13 if function is windows_of_written else 0
     for a, b in zip(rolled, unrolled, strict=True):
-        np.testing.assert_allclose(a, b, rtol=bar, atol=bar * np.abs(b).max(initial=0))
+        np.testing.assert_array_equal(a, b)
     expected = function(H, XS)
     expected = list(expected) if isinstance(expected, tuple) else [expected]
     for a, e in zip(rolled, expected, strict=False):

@@ -92,6 +92,7 @@ POINTS: dict[str, tuple[Point, ...]] = {
         (1, 2.5, 0.3),
         (-2, 2.0, 0.3),
     ),
+    "sph_legendre_p": ((3, 2, 0.7), (2, -1, 1.9), (4, 0, 4.0), (1, 3, 0.7)),
     "hyp0f1": ((1.3, 0.7), (2.0, -3.0), (0.5, 0.4 + 0.3j)),
     "hyp1f1": ((1.0, 2.0, 0.4), (0.3, 1.2, -3.0), (0.3, 1.2, 0.4 + 0.3j)),
     "hyp2f1": ((0.5, 1.2, 2.0, 0.3), (1.0, 1.0, 2.0, -4.0), (0.5, 1.2, 2.0, 0.2 + 0.3j)),
@@ -226,6 +227,8 @@ def _spelling(name: str, positions: list[int]) -> Any:
         if library is np and name in ("bdtr", "bdtrc", "bdtri", "eval_hermite", "eval_hermitenorm"):
             operands[-2] = int(operands[-2])
             return getattr(functions, name)(*operands).astype(arrays[0].dtype)
+        if library is np and name == "sph_legendre_p":
+            operands[:2] = map(int, operands[:2])
         return getattr(functions, name)(*operands)
 
     return call

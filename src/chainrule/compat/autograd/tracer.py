@@ -49,9 +49,13 @@ def check_array_type(value_type: type) -> None:
         )
 
 
-# Programs written for HIPS autograd read the number of a box so, to print it. The class has the
-# attribute only where this package is imported, so it does not declare it.
-ndarray._value = property(getval)  # type: ignore[attr-defined]
+def _value(box: Any) -> Any:
+    """Return the number of a box, as programs written for HIPS autograd read it to print it."""
+    return getval(box)
+
+
+# The class has the attribute only where this package is imported, so it does not declare it.
+setattr(ndarray, _value.__name__, property(_value))
 
 
 PLAIN: ContextVar[Running | None] = ContextVar("chainrule compat plain", default=None)

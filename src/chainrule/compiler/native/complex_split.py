@@ -357,6 +357,17 @@ def _astype(xp: Recorder, dtype: Any, x: Any, target: Any, **_: Any) -> Any:
     return Pair(xp.astype(x.real, dtype), xp.astype(x.imag, dtype))
 
 
+def _bits(xp: Recorder, dtype: Any, x: Any, target: Any) -> Any:
+    """Neighbours along the last axis are the parts of a complex number."""
+    target = np.dtype(target)
+    if isinstance(x, Pair) and target == x.real.dtype:
+        *lead, count = x.real.shape
+        return xp.stack([x.real, x.imag], axis=-1).reshape((*lead, 2 * count))
+    if isinstance(x, RecordedArray) and REAL_DTYPES.get(target) == x.dtype:
+        return Pair(x[..., 0::2], x[..., 1::2])
+    raise UnfitError(f"the bits of {target}", "complex")
+
+
 def _zeros(xp: Recorder, dtype: Any, shape: Any, *_: Any, **__: Any) -> Pair:
     return Pair(xp.zeros(shape, dtype), xp.zeros(shape, dtype))
 
@@ -420,6 +431,7 @@ _RULES: dict[str, Rule] = {
     "np.cosh": _finite(_cosh),
     "np.sinh": _finite(_sinh),
     "np.astype": _astype,
+    "bits": _bits,
     "np.zeros": _zeros,
     "np.matmul": _matmul,
     "np.vdot": _vdot,

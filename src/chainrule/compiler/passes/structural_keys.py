@@ -36,7 +36,7 @@ class Window(NamedTuple):
         return slice(self.start, None if stop < 0 else stop, self.step)
 
 
-_INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
+INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
 """Position of the index among the arguments; other functions have a keyword `key`."""
 
 
@@ -50,7 +50,7 @@ def structural_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
     leaves: list[Leaf] = []
     if op.regions:
         return object(), leaves
-    index = _INDEX_POSITIONS.get(op.function)
+    index = INDEX_POSITIONS.get(op.function)
     args = tuple(
         [
             _index_key(op, a, leaves) if i == index else _key(a, leaves)
@@ -116,12 +116,9 @@ def _windows(op: Op, index: Any) -> dict[int, Window]:
         return {}
     known = next((i for i, part in enumerate(parts) if part is None or part is ...), len(parts))
     sliced = [i for i, part in enumerate(parts) if isinstance(part, slice) and part != _ALL]
-    numbers = [
-        i for i, p in enumerate(parts) if not (isinstance(p, slice) or p is None or p is ...)
-    ]
-    used = sorted([*sliced, *numbers])
+    used = [i for i, p in enumerate(parts) if i in sliced or not isinstance(p, _SLICE_OR_NEW)]
     if not sliced or used[-1] >= known or used[-1] - used[0] >= len(used):
-        sliced = [0] if parts and isinstance(parts[0], slice) else []
+        sliced = [0] if isinstance(parts[0], slice) else []
     shape = op.kwargs["shape"] if "shape" in op.kwargs else op.args[0].shape
     found = {}
     for count, i in enumerate(sliced, 1):
@@ -136,6 +133,7 @@ def _parts(index: Any) -> tuple[Any, ...]:
 
 
 _ALL = slice(None)
+_SLICE_OR_NEW = slice | EllipsisType | None
 
 
 def is_basic(part: Any) -> bool:
@@ -148,7 +146,7 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
 
 def rebuild_op(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
     """Return the op with other leaves, in the order of `structural_key`, and other results."""
-    index = _INDEX_POSITIONS.get(op.function)
+    index = INDEX_POSITIONS.get(op.function)
     args = tuple(
         [
             _substitute_index(op, a, leaves) if i == index else _substitute(a, leaves)
