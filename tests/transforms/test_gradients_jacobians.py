@@ -414,3 +414,46 @@ def test_functions_may_write_to_an_argument_that_has_a_history(function, expecte
     np.testing.assert_array_equal(cr.jvp(function, (x,), (unit,))[1].numpy(), expected[:, 1])
     np.testing.assert_array_equal(cr.linearize(function, x)[1](unit).numpy(), expected[:, 1])
     assert x.tolist() == [1.0, 2.0]
+
+
+def _with_a_pass_of_its_own(x):
+    y = (x**2).sum()
+    y.backward(retain_graph=True)
+    return y
+
+
+def _with_a_gradient_set(x):
+    x.grad = cr.ones(2)
+    return (x**2).sum()
+
+
+def _with_a_pass_in_a_hook(x):
+    @cr.enable_grad()
+    def hook(g):
+        (x * 5).sum().backward()
+
+    y = x**2
+    y.register_hook(hook)
+    return y.sum()
+
+
+def _with_a_hook_after_accumulation(x):
+    x.register_post_accumulate_grad_hook(lambda t: t.grad.mul_(7))
+    return (x**2).sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _with_a_pass_of_its_own,
+        _with_a_gradient_set,
+        _with_a_pass_in_a_hook,
+        _with_a_hook_after_accumulation,
+    ],
+)
+def test_what_a_function_does_with_grad_is_not_part_of_its_gradient(function):
+    x, wanted = cr.tensor([1.0, 2.0]), [2.0, 4.0]
+    assert cr.grad(function)(x).tolist() == wanted
+    assert cr.value_and_grad(function)(x)[1].tolist() == wanted
+    assert cr.grad(lambda a, b: function(a) + b)(x, 1.0).tolist() == wanted
+    assert x.grad is None

@@ -126,11 +126,18 @@ class FunctionCall:
         return captured_grads(start_pass(roots, gs, retain_graph, False), edges, edges, 0)
 
     def _are_own_leaves(self) -> bool:
-        """Return whether the inputs are leaves, of which no interceptor has a proxy."""
-        if INTERCEPTOR.get() is not None:
+        """Return whether a pass runs rules alone, to inputs that are leaves without a gradient.
+
+        A user's function may have set a gradient or a hook, or run a pass itself.
+        """
+        if INTERCEPTOR.get() is not None or not have_rules_alone(self.nodes):
             return False
-        pairs = zip(self._sources, self.inputs, strict=True)
-        return all([type(node) is AccumulateGrad and node.variable is t for node, t in pairs])
+        for node, t in zip(self._sources, self.inputs, strict=True):
+            if type(node) is not AccumulateGrad or node.hooks is not None:
+                return False
+            if node.variable is not t or t._grad is not None:
+                return False
+        return True
 
     def _grads_of_leaves(self, roots: Sequence[Any], gs: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradients by an ordinary pass, whose only leaves are the inputs."""
