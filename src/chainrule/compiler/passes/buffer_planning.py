@@ -101,7 +101,8 @@ class _Planner:
 
     def plan(self) -> Plan:
         for number, op in enumerate(self.program.ops):
-            dying = {self.root(v) for v in op.inputs if self.last_use[self.root(v)] == number}
+            roots = dict.fromkeys(map(self.root, op.inputs))  # ordered, unlike a set
+            dying = {v: None for v in roots if self.last_use[v] == number}
             if takes_out(op.function) or is_padding(op):
                 for out in op.outs:
                     self._assign(op, out, number, dying)
@@ -136,7 +137,7 @@ class _Planner:
             taken.add(memory)
         return found
 
-    def _assign(self, op: Op, out: Value, number: int, dying: set[Value]) -> None:
+    def _assign(self, op: Op, out: Value, number: int, dying: dict[Value, None]) -> None:
         """Decide on the memory of a result of an op that takes `out=`."""
         if not op.inputs:
             return
@@ -164,18 +165,18 @@ class _Planner:
         over = overwritable_inputs(op, out)
         return last < number or (last == number and all(v in over for v in reads))
 
-    def _dying_operand(self, op: Op, dying: set[Value]) -> Value | None:
+    def _dying_operand(self, op: Op, dying: dict[Value, None]) -> Value | None:
         """Return the buffer of an operand that dies here, if the result fits it."""
         if not is_elementwise(op.function):
             return None
         for value in op.inputs:
             buffer = self.memory.get(value)
             if value in dying and same_type(value, op.out) and buffer in self.buffers:
-                dying.discard(value)  # its buffer stays in use
+                del dying[value]  # its buffer stays in use
                 return buffer
         return None
 
-    def _write_in_place(self, op: Op, dying: set[Value]) -> None:
+    def _write_in_place(self, op: Op, dying: dict[Value, None]) -> None:
         """Let an op write to the memory of its base, if that dies here."""
         base = op.args[0]
         if base not in dying or base in self.given or not base.shape:  # numbers are no arrays
@@ -185,7 +186,7 @@ class _Planner:
         memory = self.memory.get(base, base)
         if memory in self.program.inputs or memory in self.results:
             return
-        dying.discard(base)
+        del dying[base]
         self.memory[op.out] = memory
 
     def _free_buffer(self, out: Value) -> Value | None:
