@@ -71,7 +71,7 @@ def test_mistakes_are_errors() -> None:
     s, x = cr.scipy.special, cr.numpy.array(POINTS)
     with pytest.raises(cr.ArgumentError, match="diff_n is 0, 1 or 2, got 3"):
         s.legendre_p(2, x, diff_n=3)
-    with pytest.raises(TypeError, match=r"sph_harm_y: n and m count, so they are integers"):
+    with pytest.raises(cr.AutogradError, match=r"sph_harm_y has no derivative .* n: n counts, so"):
         cr.grad(lambda n: s.sph_harm_y(n, 1, 0.3, 0.4).real)(2.0)
     with pytest.raises(cr.ArgumentError, match="takes branch_cut=2, got 3"):
         s.assoc_legendre_p(2, 1, x, branch_cut=3)

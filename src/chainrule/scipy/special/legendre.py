@@ -13,20 +13,22 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import ones_like
-from chainrule.errors import ArgumentError, ArgumentTypeError
+from chainrule.errors import ArgumentError
 from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
 from chainrule.operation import SCIPY_UFUNCS
 from chainrule.ops.special import lgamma
+from chainrule.scipy.special.ufunc import refusal
 from chainrule.transforms.products import jvp
 
 Function = Callable[[Tensor], Tensor]
 
 
-def _count(name: str, value: Any) -> Any:
-    """Return a degree or an order, which are integers."""
-    if is_tracked(value):
-        raise ArgumentTypeError(f"scipy.special.{name}: n and m count, so they are integers")
-    return np.asarray(arrays_of(value))
+def _counts(function: str, **given: Any) -> Any:
+    """Return degrees and orders, which are integers."""
+    for argument, value in given.items():
+        if is_tracked(value):
+            refusal(function, argument, f"{argument} counts, so it is an integer")(ops)
+    return [np.asarray(arrays_of(value)) for value in given.values()]
 
 
 def _slope(f: Function) -> Function:
@@ -67,7 +69,7 @@ def _of_orders(function: Callable[..., Tensor], n: int, m: int, axis: int) -> Te
 
 def legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Tensor:
     """Return Legendre's polynomial of degree `n`, and derivatives along a first axis."""
-    n = _count("legendre_p", n)
+    (n,) = _counts("legendre_p", n=n)
     return _orders("legendre_p", lambda z: SCIPY_UFUNCS["eval_legendre"](n, z), z, diff_n)
 
 
@@ -81,7 +83,7 @@ def assoc_legendre_p(
 ) -> Tensor:
     """Return the associated Legendre function, and derivatives along a first axis."""
     name = "assoc_legendre_p"
-    n, m = _count(name, n), _count(name, m)
+    n, m = _counts(name, n=n, m=m)
     if branch_cut != 2:
         raise ArgumentError(f"scipy.special.{name} of tensors takes branch_cut=2, got {branch_cut}")
     exists = abs(m) <= n
@@ -108,7 +110,7 @@ def assoc_legendre_p_all(
 
 def sph_legendre_p(n: Any, m: Any, theta: Any, *, diff_n: int = 0) -> Tensor:
     """Return the spherical Legendre function, and derivatives along a first axis."""
-    n, m = _count("sph_legendre_p", n), _count("sph_legendre_p", m)
+    n, m = _counts("sph_legendre_p", n=n, m=m)
     function = SCIPY_UFUNCS["sph_legendre_p"]
     return _orders("sph_legendre_p", lambda theta: function(n, m, theta), theta, diff_n)
 
@@ -127,7 +129,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
     Derivatives: with respect to both angles, at the poles, too.
     """
     _check("sph_harm_y", diff_n)
-    n, m = _count("sph_harm_y", n), _count("sph_harm_y", m)
+    n, m = _counts("sph_harm_y", n=n, m=m)
     theta, phi = tensor_of(theta), tensor_of(phi)
     # d/dφ multiplies by im
     waves = [ops.exp(1j * m * phi) * (1j * m) ** order for order in range(diff_n + 1)]
