@@ -12,7 +12,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.backend import numpy_xp
-from chainrule.kernels import fast_numpy
+from chainrule.kernels import accumulation, fast_numpy, reductions
 
 RNG = np.random.default_rng(4)
 SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, -0.0]
@@ -32,17 +32,18 @@ def with_special_values(*shape: int) -> np.ndarray:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the formulations for large arrays that are called."""
     names: list[str] = []
-    for name in (
-        *("total", "row_sums", "narrow_column_sums", "stacked_column_sums", "where"),
-        *("cumulative_sum", "accumulated", "sequence_products"),
-    ):
-        original = getattr(fast_numpy, name)
+    places = {
+        fast_numpy: ("total", "row_sums", "narrow_column_sums", "stacked_column_sums", "where"),
+        accumulation: ("cumulative_sum", "accumulated", "sequence_products"),
+    }
+    for module, name in [(module, name) for module, found in places.items() for name in found]:
+        original = getattr(module, name)
 
         def spy(*args: Any, name: str = name, original: Any = original, **settings: Any) -> Any:
             names.append(name)
             return original(*args, **settings)
 
-        monkeypatch.setattr(fast_numpy, name, spy)
+        monkeypatch.setattr(module, name, spy)
     return names
 
 
@@ -330,6 +331,8 @@ SEQUENCES = [
     ((600, 257), 1, False),
     ((9000, 3), 1, True),
     ((20, 512), 0, True),
+    ((20, 192), 0, True),
+    ((20, 191), 0, False),
     ((4, 7, 128), 1, True),
     ((16, 7, 63), 1, False),
 ]
@@ -349,7 +352,7 @@ def test_accumulation_of_many_sequences(
             np.testing.assert_array_equal(found, theirs(x, axis))
     assert ("accumulated" in used) == many
     if many:
-        found = fast_numpy.accumulated(np.add, x, axis, backwards=True)
+        found = accumulation.accumulated(np.add, x, axis, backwards=True)
         np.testing.assert_array_equal(found, np.flip(np.cumsum(np.flip(x, axis), axis), axis))
     g = draw(*shape, dtype=dtype)
     found = numpy_xp.rule_kernels["cumulative_sum_vjp"](g, axis=axis)
@@ -452,3 +455,79 @@ def test_softmax_and_its_derivative() -> None:
     np.testing.assert_allclose(out.sum(-1).detach().numpy(), 1, rtol=1e-5)
     (out * out).sum().backward()
     np.testing.assert_allclose(x.grad.sum(-1).numpy(), 0, atol=1e-6)
+
+
+# --- maxima, minima, any and all ------------------------------------------------------------------
+
+REDUCED = [  # shape, axis, whether NumPy's own loops are used
+    ((256, 2), 1, False),
+    ((300, 5), -1, False),
+    ((64, 32), 1, False),
+    ((64, 33), 1, True),
+    ((15, 32), 1, True),
+    ((512,), 0, True),
+    ((4096, 1), 0, True),
+    ((22, 40, 3), 1, False),
+    ((21, 40, 3), 1, True),
+    ((20, 4, 64), 1, True),
+    ((5, 300, 2), (0, 1), True),
+    ((30, 90, 2), (0, 1), False),
+    ((300, 2, 3), (1, 2), False),
+    ((300, 2, 3), (2, 1), True),
+    ((300, 2, 3), (0, 2), True),
+    ((2051, 2), 0, False),
+    ((1024, 5), (0,), False),
+    ((17, 256), 0, False),
+    ((17, 257), 0, True),
+    ((3, 0, 400), 1, None),
+]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "any", "all"])
+@pytest.mark.parametrize(("shape", "axis", "plain"), REDUCED)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_of_short_rows_and_narrow_columns(
+    name: str, shape: Any, axis: Any, plain: bool | None, keepdims: bool, monkeypatch: Any
+) -> None:
+    found_by = []
+    original = reductions._reduced
+
+    def spy(*args: Any) -> Any:
+        found = original(*args)
+        found_by.append(found is not None)
+        return found
+
+    monkeypatch.setattr(reductions, "_reduced", spy)
+    x = draw(*shape, dtype="float64")
+    if x.size:
+        x.flat[RNG.integers(0, x.size, 4)] = np.nan, np.inf, -np.inf, 0.0
+    whole = np.nan_to_num(x, posinf=9, neginf=-9).astype("i8")
+    ours, theirs = getattr(numpy_xp, name), getattr(np, name)
+    arrays = [x, x.astype("f4"), whole] if name in ("max", "min") else []
+    for array in [*arrays, x > 2.5, x < 2.5]:
+        if plain is None and name in ("max", "min"):
+            with pytest.raises(ValueError, match="zero-size array"):
+                ours(array, axis, keepdims)
+            continue
+        found = ours(array, axis, keepdims)
+        wanted = theirs(array, axis=axis, keepdims=keepdims)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted, strict=isinstance(wanted, np.ndarray))
+    if plain is not None:
+        assert any(found_by) == (not plain)
+    found = ours(x[::-1].T > 0, 0)  # which is not in C order
+    np.testing.assert_array_equal(found, theirs((x[::-1].T > 0).copy(), 0))
+
+
+def test_reductions_cut_large_arrays_into_parts(monkeypatch: Any) -> None:
+    monkeypatch.setattr(reductions, "_PART", 100)
+    x = draw(400, 7)
+    np.testing.assert_array_equal(numpy_xp.max(x, 1), np.max(x, 1))
+
+
+@pytest.mark.parametrize("shape", [(5000, 5), (8200, 2), (1100, 16), (40_003, 1)])
+def test_sums_of_few_columns_are_precise(shape: Any, used: list[str]) -> None:
+    x = draw(*shape, dtype="float32") + 1
+    exact = x.astype("longdouble").sum(0)
+    np.testing.assert_allclose(numpy_xp.sum(x, axis=(0,)), exact, rtol=4e-7)
+    assert used.count("narrow_column_sums") >= 3

@@ -17,7 +17,7 @@ from numpy import ndarray
 from chainrule.backend.devices import move
 from chainrule.backend.extensions import SCIPY, LazyModule, Namespace, kernels_of, windows
 from chainrule.interrupts import errstate
-from chainrule.kernels import fast_numpy, flat_indexing
+from chainrule.kernels import accumulation, fast_numpy, flat_indexing, reductions
 
 Array = Any
 
@@ -102,77 +102,14 @@ def _masked(x: Array, mask: Array) -> Array:
     return np.multiply(x.view(integer), mask).view(x.dtype)
 
 
-def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    size = x.size
-    if size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
-        dtype = x.dtype
-        if dtype.char in "fd":
-            # For a few elements Python's sum takes 0.25 µs, the ufunc 0.7.
-            total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
-            return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
-    elif size >= 1024 and x.dtype.char in "fd" and x.flags.c_contiguous:
-        sums = _fast_sum(x, axis)
-        if sums is not None:
-            return sums.reshape(_kept(x.shape, axis)) if keepdims else sums
-    return _add_reduce(x, axis, None, None, keepdims)
-
-
-def _kept(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
-    """Return a shape with the reduced axes of length 1."""
-    if axis is None:
-        return (1,) * len(shape)
-    axes = axis if axis.__class__ is tuple else (axis % len(shape),)
-    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
-
-
-def _fast_sum(x: Array, axis: Any) -> Array | None:
-    """Return sums over adjacent axes of a C-contiguous array, or None to leave it to NumPy.
-
-    Adjacent axes are one axis, before and after which the others are one each.
-    """
-    ndim = x.ndim
-    if axis is None:
-        first, last = 0, ndim
-    elif axis.__class__ is tuple:
-        first, last = axis[0], axis[-1] + 1
-        if first < 0 or axis != tuple(range(first, last)):
-            return None
-    else:
-        first = axis % ndim
-        last = first + 1
-    shape = x.shape
-    if last == ndim:
-        if first == 0:
-            return _array(fast_numpy.total(x)) if x.size >= _FAST_MIN_ELEMENTS else None
-        rows = x if last - first == 1 else x.reshape(*shape[:first], math.prod(shape[first:]))
-        return fast_numpy.row_sums(rows) if fast_numpy.has_short_rows(rows) else None
-    matrix = x if ndim == 2 else x.reshape(math.prod(shape[:last]), math.prod(shape[last:]))
-    if first == 0:
-        if fast_numpy.has_narrow_columns(matrix):
-            sums = fast_numpy.narrow_column_sums(matrix)
-        elif x.size >= _PARALLEL_MIN_ELEMENTS:
-            sums = fast_numpy.column_sums(matrix)
-        else:
-            return None
-    else:
-        stack = matrix.reshape(math.prod(shape[:first]), -1, matrix.shape[1])
-        if not fast_numpy.has_small_matrices(stack):
-            return None
-        sums = fast_numpy.stacked_column_sums(stack)
-    return sums if ndim == 2 else sums.reshape(shape[:first] + shape[last:])
-
-
-_FAST_MIN_ELEMENTS = 1 << 15
-"""Number of elements from which the formulations of `kernels.fast_numpy` pay."""
-
-_PARALLEL_MIN_ELEMENTS = 1 << 22
-"""Number of elements from which column sums use several threads."""
+_MIN_BIT_PATTERNS = 1 << 12
+"""Number of elements from which `where` by bit patterns pays."""
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
     if (
         x.__class__ is ndarray is y.__class__
-        and x.size >= _FAST_MIN_ELEMENTS >> 3
+        and x.size >= _MIN_BIT_PATTERNS
         and x.shape == y.shape == condition.shape
         and x.dtype is y.dtype
         and x.dtype.char in fast_numpy.BIT_PATTERNS
@@ -184,9 +121,9 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
 
 def _clip(x: Array, low: Any, high: Any) -> Array:
     if low is not None:
-        low = _array(low, x.dtype)
+        low = np.array(low, x.dtype)
     if high is not None:
-        high = _array(high, x.dtype)
+        high = np.array(high, x.dtype)
     if x.size >= 1024 and x.dtype.kind == "f":
         # clip with two bounds is vectorised, np.maximum with a number is not.
         return x.clip(-np.inf if low is None else low, np.inf if high is None else high)
@@ -209,47 +146,18 @@ def keep_on_tie(x: Any, bound: Any) -> tuple[Any, Any]:
 def _cumulative_sum(x: Array, *, axis: int) -> Array:
     if x.size >= 4096 and x.dtype.char in "fd":
         if axis == x.ndim - 1 and x.shape[-1] >= 64:
-            found = fast_numpy.cumulative_sum(x)
+            found = accumulation.cumulative_sum(x)
             if found is not None:
                 return found
-        if fast_numpy.has_many_sequences(x, axis):
-            return fast_numpy.accumulated(np.add, x, axis)
+        if accumulation.has_many_sequences(x, axis):
+            return accumulation.accumulated(np.add, x, axis)
     return np.cumulative_sum(x, axis=axis)
 
 
 def _cumulative_prod(x: Array, *, axis: int) -> Array:
-    if x.dtype.kind in "fc" and fast_numpy.has_many_sequences(x, axis):
-        return fast_numpy.accumulated(np.multiply, x, axis)
+    if x.dtype.kind in "fc" and accumulation.has_many_sequences(x, axis):
+        return accumulation.accumulated(np.multiply, x, axis)
     return np.cumulative_prod(x, axis=axis)
-
-
-def _prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    if axis.__class__ is tuple and len(axis) == 1:
-        (axis,) = axis
-    if axis == x.ndim - 1 and x.dtype.char in "fd" and fast_numpy.has_many_sequences(x, axis):
-        products = fast_numpy.sequence_products(x)
-        return products[..., None] if keepdims else products
-    return _multiply_reduce(x, axis, None, None, keepdims)
-
-
-_array: Any = np.array
-_add_reduce: Any = np.add.reduce
-_multiply_reduce: Any = np.multiply.reduce
-
-
-def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
-        return _any_mean(x, axis, keepdims)
-    total = _sum(x, axis, keepdims)  # without the overhead of np.mean
-    return total / (x.size // max(total.size, 1))
-
-
-@errstate(all="ignore")
-def _any_mean(x: Array, axis: Any, keepdims: bool) -> Array:
-    if x.size:
-        return np.mean(x, axis=axis, keepdims=keepdims)
-    # An empty mean is nan: without np.mean, which warns of it.
-    return np.true_divide(_add_reduce(x, axis, None, None, keepdims), 0)
 
 
 elementwise = LazyModule("chainrule.kernels.elementwise")
@@ -460,7 +368,7 @@ def _moveaxis(x: Array, source: int, destination: int) -> Array:
 
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
-        return _array(1, dtype)
+        return np.array(1, dtype)
     out = np.empty(shape, dtype)
     out.fill(1)  # np.ones takes three times as long
     return out
@@ -471,7 +379,7 @@ RULE_KERNELS = {
     "pair_distances": ("pair_distances", "pair_gradients"),
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "layer_norm": ("layer_normalized", "layer_normalized_rule"),
-    "fast_numpy": ("cumulative_sum_vjp", "row_products_of_others"),
+    "accumulation": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
     "parallel": ("formula_in_parts",),
@@ -534,21 +442,21 @@ numpy_xp = Namespace(
     spread=_spread,
     masked=_masked,
     # np.sum, np.max and the like add a microsecond of overhead to these.
-    sum=_sum,
+    sum=reductions.total,
     where=_where,
     clip=_clip,
     cumulative_sum=_cumulative_sum,
     cumulative_prod=_cumulative_prod,
-    mean=_mean,
+    mean=reductions.mean,
     expm1=_expm1,
     log1p=_log1p,
     argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
     argmin=lambda x, axis=None, keepdims=False: x.argmin(axis, keepdims=keepdims),
-    prod=_prod,
-    max=np.maximum.reduce,
-    min=np.minimum.reduce,
-    all=np.logical_and.reduce,
-    any=np.logical_or.reduce,
+    prod=reductions.prod,
+    max=reductions.largest,
+    min=reductions.smallest,
+    all=reductions.all_of,
+    any=reductions.any_of,
     index=_index,
     index_add=_index_add,
     add_in_place=_add_in_place,
