@@ -519,6 +519,44 @@ def test_reductions_of_short_rows_and_narrow_columns(
     np.testing.assert_array_equal(found, theirs((x[::-1].T > 0).copy(), 0))
 
 
+VIEWS = {  # whether they are reduced in passes
+    "windows": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, axis=1), -1, True),
+    "33 columns": (lambda x: x[:, :33], 1, False),
+    "32 columns": (lambda x: x[:, 1:33], 1, True),
+    "one column": (lambda x: x[:, :1], 1, False),
+    "rows": (lambda x: x[::7], (0,), True),
+    "all": (lambda x: x[:, 1:], None, False),
+    "both": (lambda x: x[::7, 1:], (0, 1), False),
+    "transposed": (lambda x: x[:8].T, 1, True),
+    "few": (lambda x: x[:, :8][:40].T[:, :30].repeat(9, 0)[:, ::2][:63], 1, False),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_of_views(name: str, keepdims: bool, monkeypatch: Any) -> None:
+    view, axis, passes = VIEWS[name]
+    found_by, original = [], reductions._in_passes
+
+    def spy(*args: Any) -> Any:
+        found_by.append(original(*args))
+        return found_by[-1]
+
+    monkeypatch.setattr(reductions, "_in_passes", spy)
+    whole = draw(120, 90, dtype="float64")
+    whole[3, :2] = np.nan, np.inf
+    x = view(whole)
+    for function in ("max", "min", "sum"):
+        found = getattr(numpy_xp, function)(x, axis=axis, keepdims=keepdims)
+        wanted = getattr(np, function)(x, axis=axis, keepdims=keepdims)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+        assert found.shape == wanted.shape
+    assert all((found is not None) == passes for found in found_by)
+    np.testing.assert_array_equal(
+        numpy_xp.any(x > 2, axis, keepdims), (x > 2).any(axis, keepdims=keepdims)
+    )
+
+
 def test_reductions_cut_large_arrays_into_parts(monkeypatch: Any) -> None:
     monkeypatch.setattr(reductions, "_PART", 100)
     x = draw(400, 7)

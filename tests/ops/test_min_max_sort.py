@@ -140,6 +140,41 @@ def test_topk():
         x.topk(4)
 
 
+ROWS_TO_SELECT_FROM = [(127, 32), (128, 32), (200, 31), (5000,), (3, 50, 40)]
+
+
+@pytest.mark.parametrize("shape", ROWS_TO_SELECT_FROM)
+@pytest.mark.parametrize("levels", [10**9, 40])  # without and with equal elements
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_selects_like_a_stable_sort(shape, levels, largest):
+    rng = np.random.default_rng(sum(shape))
+    x = rng.integers(0, levels, shape).astype(float)
+    if levels > 40:
+        x[(0,) * (x.ndim - 1)][:3] = np.nan, -np.inf, np.nan
+    for k in (0, 1, 7, shape[-1]):
+        found = cr.from_numpy(x).topk(k, largest=largest)
+        order = cr.argsort(cr.from_numpy(x), dim=-1, descending=largest).numpy()[..., :k]
+        np.testing.assert_array_equal(found.indices.numpy(), order)
+        np.testing.assert_array_equal(found.values.numpy(), np.take_along_axis(x, order, -1))
+
+
+@pytest.mark.parametrize("shape", ROWS_TO_SELECT_FROM)
+@pytest.mark.parametrize("levels", [10**9, 40])
+def test_quantiles_select_like_a_stable_sort(shape, levels):
+    rng = np.random.default_rng(sum(shape))
+    x = cr.tensor(rng.integers(0, levels, shape).astype(float), requires_grad=True)
+    for q in (0.25, [0.0, 0.3, 1.0]):
+        weights = cr.from_numpy(rng.standard_normal((*np.shape(q), *shape[:-1])))
+        quantiles = cr.quantile(x, cr.tensor(q, dtype=x.dtype), -1)
+        ranks, ordered = np.asarray(q) * (shape[-1] - 1), cr.sort(x).values
+        low, high = [ordered[..., f(ranks).astype(int)] for f in (np.floor, np.ceil)]
+        wanted = low + (high - low) * cr.tensor(ranks % 1)
+        wanted = cr.movedim(wanted, -1, 0) if np.ndim(q) else wanted
+        np.testing.assert_allclose(quantiles.detach().numpy(), wanted.detach().numpy(), rtol=1e-15)
+        grads = [cr.autograd.grad((y * weights).sum(), x)[0].numpy() for y in (quantiles, wanted)]
+        np.testing.assert_allclose(*grads, rtol=1e-12)
+
+
 def test_out_takes_results_that_record_nothing() -> None:
     x, y = cr.tensor([[1.0, 5.0], [7.0, 2.0]]), cr.tensor([[3.0, 4.0], [0.0, 9.0]])
     for function, expected in (

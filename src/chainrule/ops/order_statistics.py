@@ -33,7 +33,7 @@ from chainrule.operation import operation
 from chainrule.ops.permute import movedim
 from chainrule.ops.reductions import Extremes, take_extremes
 from chainrule.ops.reshape import reshape
-from chainrule.ops.sort_search import MIN_PARTITION_LENGTH, sort
+from chainrule.ops.sort_search import is_partitioned, partial_order, sort
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, indexing, reductions
@@ -488,10 +488,10 @@ def _at_ranks(
     missing = np.count_nonzero(np.isnan(array), axis=-1, keepdims=True)
     length = x.shape[-1]
     known = is_known(missing) and is_known(fractions)
-    if length > MIN_PARTITION_LENGTH and known and not missing.any():  # equal ranks in all rows
+    if is_partitioned(x.shape, length) and known and not missing.any():  # equal ranks in all rows
         needed = fractions * (length - 1)
         wanted = np.unique([np.floor(needed), np.ceil(needed)]).astype(np.intp)
-        order = np.argpartition(array, wanted, axis=-1)
+        order = partial_order(array, wanted)
     else:
         order = np.argsort(array, axis=-1, kind="stable")
     steps = length - 1

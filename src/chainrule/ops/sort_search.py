@@ -494,11 +494,25 @@ def isin(
 
 # --- partial sorting ------------------------------------------------------------------------------
 
-MIN_PARTITION_LENGTH = 1000
-"""Length above which rows are partitioned instead of sorted, if few ranks are needed.
+_MIN_PARTITION_LENGTH, _MIN_PARTITIONED = 32, 4096
 
-Of a million elements: 1.5 ms instead of 80.
-"""
+
+def is_partitioned(shape: tuple[int, ...], length: int) -> bool:
+    """Return whether rows are partitioned instead of sorted, if few ranks are needed.
+
+    It takes a tenth of the time for 300 rows of 300, and a fiftieth for a million elements.
+    """
+    return length >= _MIN_PARTITION_LENGTH and math.prod(shape) >= _MIN_PARTITIONED
+
+
+def partial_order(rows: Array, ranks: Array) -> Array:
+    """Return the indices that a stable sort of each row has at these ranks; others at others."""
+    order = np.argpartition(rows, ranks, axis=-1)
+    found = np.take_along_axis(rows, order[..., ranks], -1)
+    values = [found[..., i : i + 1] for i in range(len(ranks))]
+    if any((_count_equal(rows, value) != 1).any() for value in values):  # ties, or nan
+        return np.argsort(rows, axis=-1, kind="stable")
+    return order
 
 
 def partial_argsort(rows: Array, k: int, largest: bool) -> Array:
@@ -508,11 +522,19 @@ def partial_argsort(rows: Array, k: int, largest: bool) -> Array:
     positions = np.argpartition(rows, min(start if largest else k, length - 1), axis=-1)
     positions = np.sort(positions[..., start : start + k], axis=-1)
     found = np.take_along_axis(rows, positions, -1)
+    last = (found.min if largest else found.max)(axis=-1, keepdims=True)
+    if np.any(_count_equal(rows, last) != np.maximum(_count_equal(found, last), 1)):  # it took any
+        positions, found = np.broadcast_to(np.arange(length), rows.shape), rows
     if largest:  # sorting the reversed row and reversing the result keeps equal elements in order
-        order = k - 1 - np.argsort(found[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+        size = found.shape[-1]
+        order = size - 1 - np.argsort(found[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     else:
         order = np.argsort(found, axis=-1, kind="stable")
-    return np.take_along_axis(positions, order, -1)
+    return np.take_along_axis(positions, order[..., :k], -1)
+
+
+def _count_equal(rows: Array, value: Array) -> Array:
+    return np.count_nonzero(rows == value, axis=-1)
 
 
 # --- sorting --------------------------------------------------------------------------------------
@@ -671,8 +693,9 @@ def topk(
         )
     if input.ndim == 0:
         return Extremes(elementwise.clone.apply(input), _argsort(input, number, largest))
-    is_short = input.shape[number] <= MIN_PARTITION_LENGTH or k >= input.shape[number] // 4
-    if not is_short and not namespace(input._array).waits:
+    length = input.shape[number]
+    is_few = 0 < k < length // 4 and is_partitioned(input.shape, length)
+    if is_few and not namespace(input._array).waits:
         positions = partial_argsort(np.moveaxis(input._array, number, -1), k, largest)
         first = make(np.moveaxis(positions, -1, number), None)
     else:
