@@ -69,6 +69,14 @@ def test_tensor_of_a_tensor_is_a_view_of_it() -> None:
     assert cr.Tensor(cr.tensor([1, 2])).dtype == cr.int64
 
 
+def test_memory_formats_and_layouts_are_accepted() -> None:
+    x = cr.ones(2)
+    for method in ("half", "float", "double", "cfloat", "int", "long", "bool"):
+        assert getattr(x, method)(memory_format=cr.preserve_format).shape == (2,)
+    drawn = cr.normal(1.0, 0.0, (2,), layout=cr.strided, pin_memory=False, device="cpu")
+    assert drawn.tolist() == [1.0, 1.0]
+
+
 def test_a_size_is_a_shape_and_a_tuple_is_values() -> None:
     x = cr.ones(2, 3)
     for shape in (x.shape, x.size()):

@@ -281,6 +281,11 @@ def test_fractional_maximum_as_in_pytorch(rank: int, sizes: Any) -> None:
     compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
 
 
+def test_fractional_maximum_of_no_images() -> None:
+    result = F.fractional_max_pool2d(cr.zeros(0, 3, 5, 5), 2, output_size=(2, 3))
+    assert result.shape == (0, 3, 2, 3)
+
+
 def test_fractional_windows_are_drawn() -> None:
     x = cr.arange(400.0).reshape(1, 20, 20)
     cr.manual_seed(0)

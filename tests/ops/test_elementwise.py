@@ -194,6 +194,28 @@ def test_rounding_modes():
         cr.div(x, y, rounding_mode="up")
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
+def test_quotients_of_integers_are_truncated_exactly(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    numbers = sorted({limits.min, limits.min // 2 - 1, *range(-3, 4), limits.max - 1, limits.max})
+    numbers = [n for n in numbers if limits.min <= n]
+    pairs = [(a, b) for a in numbers for b in numbers if b and (a, b) != (limits.min, -1)]
+    x, y = (cr.tensor([p[i] for p in pairs], dtype=dtype) for i in (0, 1))
+    wanted = [(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in pairs]
+    result = cr.div(x, y, rounding_mode="trunc")
+    assert (result.dtype, result.tolist()) == (np.dtype(dtype), wanted)
+    assert cr.compile(lambda x, y: x.div(y, rounding_mode="trunc"))(x, y).tolist() == wanted
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_gradient_of_a_truncated_quotient_is_zero_even_by_zero() -> None:
+    x, y = cr.tensor([1.0, 0.0, np.inf], requires_grad=True), cr.tensor([0.0, 0.0, 1.0])
+    y.requires_grad_()
+    for mode in ("trunc", "floor"):
+        grads = cr.autograd_grad(cr.div(x, y, rounding_mode=mode).sum(), [x, y])
+        assert [g.tolist() for g in grads] == [[0, 0, 0], [0, 0, 0]]
+
+
 # --- powers ---------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,19 @@ def test_polynomials_as_in_pytorch(name: str) -> None:
     same_as_torch(program)
 
 
+def test_fractions_of_a_degree_are_cut_off_as_in_pytorch() -> None:
+    def program(lib):
+        return lib.special.hermite_polynomial_h(
+            lib.tensor(X), lib.tensor([[2.9], [0.5], [-0.5], [-3]])
+        )
+
+    same_as_torch(program)
+    degrees = cr.tensor([np.nan, np.inf, -np.inf, 1.0])
+    assert np.isnan(cr.special.chebyshev_polynomial_t(0.5, degrees).numpy()).tolist() == [
+        True
+    ] * 3 + [False]
+
+
 def test_gradients() -> None:
     x = cr.tensor([0.3, -0.7], dtype=cr.float64, requires_grad=True)
     assert cr.gradgradcheck(lambda x: cr.special.laguerre_polynomial_l(x, 4), x)

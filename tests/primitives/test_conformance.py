@@ -256,7 +256,16 @@ def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:
     return False
 
 
-FLAT = ("sign", "floor", "ceil", "trunc", "round", "floor_divide", "heaviside")  # 0, scaled, is 0
+FLAT = (
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "floor_divide",
+    "truncated_quotient",
+    "heaviside",
+)  # 0, scaled, is 0
 
 
 @pytest.mark.parametrize(

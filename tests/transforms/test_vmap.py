@@ -151,6 +151,13 @@ def test_derivatives_of_a_nested_vmap_stay_in_its_level() -> None:
         same(cr.vmap(f)(double(A)), one_by_one(f, double(A)))
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (33, 33)], ids=["wide", "above-a-block"])
+def test_lu_factors_of_each_example(shape: tuple[int, int]) -> None:
+    x = double(np.random.default_rng(0).normal(size=(2, *shape)))
+    for mine, others in zip(cr.vmap(cr.linalg.lu)(x), cr.linalg.lu(x), strict=True):
+        np.testing.assert_allclose(mine, others, atol=1e-12)
+
+
 def test_numpys_take_and_factors_of_each_example() -> None:
     def f(x: Any, i: Any) -> Any:
         square = x.T @ x + cr.eye(2, dtype=cr.float64)

@@ -562,27 +562,27 @@ class TensorMethods:
         """Return the tensor on the CPU; itself if it is there already."""
     def cuda(self, device: Any = "cuda", non_blocking: builtins.bool = False) -> Tensor:
         """Return the tensor on a GPU; itself if it is there already."""
-    def half(self) -> Tensor:
+    def half(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as float16; itself if it has that dtype already."""
-    def float(self) -> Tensor:
+    def float(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as float32; itself if it has that dtype already."""
-    def double(self) -> Tensor:
+    def double(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as float64; itself if it has that dtype already."""
-    def cfloat(self) -> Tensor:
+    def cfloat(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as complex64; itself if it has that dtype already."""
-    def cdouble(self) -> Tensor:
+    def cdouble(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as complex128; itself if it has that dtype already."""
-    def byte(self) -> Tensor:
+    def byte(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as uint8; itself if it has that dtype already."""
-    def char(self) -> Tensor:
+    def char(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as int8; itself if it has that dtype already."""
-    def short(self) -> Tensor:
+    def short(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as int16; itself if it has that dtype already."""
-    def int(self) -> Tensor:
+    def int(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as int32; itself if it has that dtype already."""
-    def long(self) -> Tensor:
+    def long(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as int64; itself if it has that dtype already."""
-    def bool(self) -> Tensor:
+    def bool(self, memory_format: Any = None) -> Tensor:
         """Return the tensor as bool; itself if it has that dtype already."""
     # --- chainrule.ops.cumulative ---
     def cummax(

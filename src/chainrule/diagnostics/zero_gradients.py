@@ -87,7 +87,7 @@ REASONS: dict[Primitive, str] = {
     ),
     **dict.fromkeys([indexing.getitem, indexing.select, indexing.index], _NOT_SELECTED),
     **dict.fromkeys(
-        [TABLE[name] for name in ("sign", "floor", "ceil", "trunc", "round", "floor_divide")],
+        [primitive for primitive in TABLE.values() if primitive.steps],
         _STEP,
     ),
     **dict.fromkeys([elementwise.multiply, contraction.matmul], _FACTOR),

@@ -60,7 +60,9 @@ _multiply = binary_function(elementwise.multiply)
 _divide = binary_function(elementwise.divide)
 floor_division = elementwise.floor_divide.apply
 _floor_divide = function_of_operator(floor_division, "floor_divide")
+_truncated_quotient = function_of_operator(elementwise.truncated_quotient.apply, "divide")
 _remainder = binary_function(elementwise.remainder)
+_fmod = binary_function(binary_primitives.fmod)
 _pow = binary_function(elementwise.pow)
 _reciprocal = unary_floating(elementwise.reciprocal)
 
@@ -309,14 +311,12 @@ def _quotient(input: Operand, other: Operand, rounding_mode: str | None) -> Tens
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"{rounding_mode!r}"
         )
-    quotient: Tensor = true_quotient(input, other)
-    if quotient is NotImplemented:
-        return _divide(input, other)  # which raises
     if rounding_mode is None:
-        return quotient
-    result = elementwise.trunc.apply(quotient)
-    integers = tensor_of(input).dtype.kind in "iub" and tensor_of(other).dtype.kind in "iub"
-    return elementwise.astype.apply(result, dtype=_add(input, other).dtype) if integers else result
+        quotient: Tensor = true_quotient(input, other)
+        return _divide(input, other) if quotient is NotImplemented else quotient  # which raises
+    if {tensor_of(x).dtype.kind for x in (input, other)} <= set("iub"):
+        return _floor_divide(_subtract(input, _fmod(input, other)), other)
+    return _truncated_quotient(input, other)
 
 
 div = true_divide = divide

@@ -204,7 +204,7 @@ def cuda(x: Tensor, device: Any = "cuda", non_blocking: bool = False) -> Tensor:
 def _converter(name: str, dtype: str) -> Any:
     target = np.dtype(dtype)
 
-    def method(x: Tensor) -> Tensor:
+    def method(x: Tensor, memory_format: Any = None) -> Tensor:
         return x if x.dtype == target else elementwise.astype.apply(x, dtype=target)
 
     method.__name__ = method.__qualname__ = name

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import ones_like, zeros_like
+from chainrule.ops.comparison import isfinite
+from chainrule.ops.elementary import trunc
 from chainrule.ops.reshape import broadcast_tensors
 from chainrule.ops.where import where
 
@@ -35,8 +37,9 @@ def chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
     ----------
     input : Tensor, array or number
         x.
-    n : int, or Tensor of integers
-        The degree; its shape broadcasts with that of `input`. Negative ones give 0.
+    n : int, or Tensor
+        The degree; its shape broadcasts with that of `input`. Negative ones give 0, fractions are
+        cut off, and nan and infinities give nan.
 
     Returns
     -------
@@ -214,8 +217,10 @@ def _polynomial(
         for k in range(1, n):
             terms = [terms[1], step(k, x, terms[1], terms[0])]
         return zeros_like(x) if n < 0 else terms[min(n, 1)]
-    x, degree = broadcast_tensors(x, tensor_of(n).detach())
-    terms, found = [ones_like(x), first(x)], zeros_like(x)
+    x, degree = broadcast_tensors(x, trunc(tensor_of(n).detach()))
+    known = isfinite(degree)
+    terms, found = [ones_like(x), first(x)], where(known, zeros_like(x), float("nan"))
+    degree = where(known, degree, -1)
     for k in range(int(degree.max().item()) + 1 if degree.numel() else 0):
         found = where(degree == k, terms[0], found)
         terms = [terms[1], step(k + 1, x, terms[1], terms[0])]

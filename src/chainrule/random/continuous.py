@@ -241,6 +241,7 @@ def normal(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
+    **memory: Unpack[MemoryOptions],
 ) -> Tensor:
     """Return numbers drawn from normal distributions.
 
@@ -280,7 +281,7 @@ def normal(
         raise ArgumentError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
     drawn = normal_array(shape, kind, rng or generator) * spread.astype(kind) + centre.astype(kind)
-    return leaf(namespace(drawn).asarray(drawn), device, requires_grad)
+    return leaf(namespace(drawn).asarray(drawn), device, requires_grad, memory)
 
 
 def bernoulli(

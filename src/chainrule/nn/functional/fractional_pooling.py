@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from chainrule import ops
@@ -211,7 +212,7 @@ def _positions(u: Tensor, size: Sizes, kernel: Sizes, outputs: Sizes) -> Tensor:
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = count, k
         total = total * n + inside.reshape(*u.shape[:2], *shape)
-    positions: Tensor = total.reshape(*u.shape[:2], *outputs, -1)
+    positions: Tensor = total.reshape(*u.shape[:2], *outputs, prod(kernel))
     return positions
 
 

@@ -329,10 +329,10 @@ def _of_matrices(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -
 
 
 @rule("triu", "tril")
-def _triangle(level: Level, name: str, x: Any, **settings: Any) -> Any:
+def _triangle(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     if x.ndim < 2:
-        return loop_over_batch(level, name, x, **settings)
-    return _of_matrices(level, name, x, **settings)
+        return loop_over_batch(level, name, x, *rest, **settings)
+    return _of_matrices(level, name, x, *rest, **settings)
 
 
 @rule("check_phases")
