@@ -84,6 +84,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "linalg.lu_solve": (*LU, X),
     "lu_unpack": LU,
     "linalg.householder_product orgqr": (X, V),
+    "ormqr": (X, V, X),
     "linalg.solve_triangular": (SPD, X),
     "linalg.tensorinv": (SPD.reshape(2, 1, 2), 2),
     "linalg.tensorsolve": (SPD, V),

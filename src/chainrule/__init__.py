@@ -74,6 +74,8 @@ _LATER = {
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.creation.ranges": "range",
+        "chainrule.creation.strided": "empty_permuted empty_strided",
+        "chainrule.ops.segments": "segment_reduce",
         "chainrule.control_flow": "scan while_loop cond",
         "chainrule.diagnostics": "explain why",
         "chainrule.foreign": "wrap",
@@ -88,7 +90,7 @@ _LATER = {
         "chainrule.linalg.deprecated": """
             cholesky geqrf lu lu_solve lu_unpack orgqr qr svd triangular_solve""",
         "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
-        "chainrule.linalg.products": "chain_matmul",
+        "chainrule.linalg.products": "chain_matmul ormqr",
         "chainrule.sparse": "sparse_coo_tensor sparse_csr_tensor",
         "chainrule.visualization.derivation_steps": "derivation",
         "chainrule.visualization.graph_view": "graph",

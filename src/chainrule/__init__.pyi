@@ -123,6 +123,8 @@ from chainrule.creation.ranges import arange as arange
 from chainrule.creation.ranges import linspace as linspace
 from chainrule.creation.ranges import logspace as logspace
 from chainrule.creation.ranges import range as range
+from chainrule.creation.strided import empty_permuted as empty_permuted
+from chainrule.creation.strided import empty_strided as empty_strided
 from chainrule.creation.tensor_types import BoolTensor as BoolTensor
 from chainrule.creation.tensor_types import ByteTensor as ByteTensor
 from chainrule.creation.tensor_types import CharTensor as CharTensor
@@ -184,6 +186,7 @@ from chainrule.linalg.functions import slogdet as slogdet
 from chainrule.linalg.least_squares import pca_lowrank as pca_lowrank
 from chainrule.linalg.least_squares import svd_lowrank as svd_lowrank
 from chainrule.linalg.products import chain_matmul as chain_matmul
+from chainrule.linalg.products import ormqr as ormqr
 from chainrule.linalg.solve import cholesky_inverse as cholesky_inverse
 from chainrule.linalg.solve import cholesky_solve as cholesky_solve
 from chainrule.linalg.solve import inverse as inverse
@@ -568,11 +571,13 @@ from chainrule.ops.scatter import put as put
 from chainrule.ops.scatter import scatter as scatter
 from chainrule.ops.scatter import scatter_add as scatter_add
 from chainrule.ops.scatter import scatter_reduce as scatter_reduce
+from chainrule.ops.segments import segment_reduce as segment_reduce
 from chainrule.ops.sort_search import argsort as argsort
 from chainrule.ops.sort_search import argwhere as argwhere
 from chainrule.ops.sort_search import bucketize as bucketize
 from chainrule.ops.sort_search import isin as isin
 from chainrule.ops.sort_search import nonzero as nonzero
+from chainrule.ops.sort_search import nonzero_static as nonzero_static
 from chainrule.ops.sort_search import searchsorted as searchsorted
 from chainrule.ops.sort_search import sort as sort
 from chainrule.ops.sort_search import topk as topk
@@ -615,6 +620,7 @@ from chainrule.ops.statistics import std_mean as std_mean
 from chainrule.ops.statistics import var as var
 from chainrule.ops.statistics import var_mean as var_mean
 from chainrule.ops.views import as_strided as as_strided
+from chainrule.ops.views import as_strided_scatter as as_strided_scatter
 from chainrule.ops.views import diagonal_scatter as diagonal_scatter
 from chainrule.ops.views import fill as fill
 from chainrule.ops.views import narrow as narrow

@@ -28,7 +28,7 @@ _NAMES = {
         index_reduce index_select inner inverse isin isneginf isposinf kron kthvalue lerp
         lgamma log_softmax logcumsumexp logit logsumexp lu lu_solve lu_unpack masked_select
         matrix_power mean median mode msort multinomial mvlgamma nan_to_num nanmean
-        nanmedian nanquantile nansum narrow_copy nonzero norm orgqr outer polar
+        nanmedian nanquantile nansum narrow_copy nonzero norm orgqr ormqr outer polar
         polygamma prod qr quantile renorm row_stack scatter scatter_add scatter_reduce
         searchsorted sgn sinc slice_scatter slogdet softmax sort std sum svd take
         take_along_dim tensordot topk triangular_solve tril triu var vdot vstack xlogy""",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import compare_with_torch, random_array
+from helpers.torch_comparison import check_derivatives, compare_with_torch, random_array
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated")
 DTYPES = pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -123,3 +123,26 @@ def test_an_invalid_number_of_singular_values() -> None:
     for function in (cr.svd_lowrank, cr.pca_lowrank):
         with pytest.raises(cr.ArgumentError, match=r"q\(=3\) must be non-negative integer and not"):
             function(cr.ones(2, 4), q=3)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_products_with_reflections(left: bool, transpose: bool, dtype: str) -> None:
+    a, tau = (t.numpy() for t in cr.geqrf(cr.tensor(random_array((2, 5, 3), dtype))))
+    other = random_array((2, 5, 4) if left else (2, 4, 5), dtype)
+
+    def product(lib: Any, a: Any, tau: Any, other: Any) -> Any:
+        return lib.ormqr(a, tau, other, left, transpose)
+
+    compare_with_torch(product, a, tau, other, order=0)
+    check_derivatives(product, a, tau, other)
+
+
+def test_methods_of_reflections_and_errors() -> None:
+    x = cr.tensor(random_array((4, 3)))
+    a, tau = x.geqrf()
+    np.testing.assert_allclose(a.orgqr(tau) @ cr.triu(a[:3]), x, atol=1e-12)
+    np.testing.assert_allclose(a.ormqr(tau, x, transpose=True), cr.triu(a), atol=1e-12)
+    with pytest.raises(ValueError, match=r"other of shape \(..., m, n\)"):
+        cr.ormqr(a, tau, cr.ones(3, 4))

@@ -220,6 +220,9 @@ def test_powers_of_numbers(dtype: str) -> None:
     compare_with_torch(lambda lib, x: lib.linalg.vander(x), x)
     compare_with_torch(lambda lib, x: lib.linalg.vander(x, N=5), x)
     compare_with_torch(lambda lib, x: lib.linalg.vander(x), np.array([0.0, 1.0, 2.0, 3.0]))
+    for small in ("int8", "uint8"):
+        x = np.array([7, 3, 2, 5]).astype(small)
+        compare_with_torch(lambda lib, x: (lib.vander(x), lib.linalg.vander(x)), x, order=0)
 
 
 @DTYPES

@@ -94,6 +94,16 @@ def test_values_are_numpys(equation: str, shapes: Any) -> None:
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64"])
+def test_sums_of_integers_have_pytorchs_dtype(dtype: str) -> None:
+    x = np.array([[200, 100], [3, 4]]).astype(dtype)
+    compare_with_torch(
+        lambda lib, x: (lib.einsum("ij->", x), lib.einsum("ij->j", x), x.sum_to_size(1, 2)),
+        x,
+        order=0,
+    )
+
+
 def test_second_derivatives_of_three_operands() -> None:
     leaves = [cr.tensor(a, requires_grad=True) for a in random_arrays([(2, 3), (3, 2), (2, 2)])]
     assert cr.gradcheck(lambda *xs: cr.einsum("ij,jk,kl->il", *xs), leaves, fast_mode=True)

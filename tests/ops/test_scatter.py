@@ -92,6 +92,27 @@ def test_products_of_zeros_are_exact_to_second_order():
     compare_with_torch(function, [2.0, 5.0, 7.0, 1.0], index, src, order=1)
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+def test_products_at_indices_of_each_example_and_of_compiled_functions(include_self):
+    def product(x, index, src):
+        return cr.scatter_reduce(x, 0, index, src, "prod", include_self=include_self)
+
+    def slopes(x, index, src):
+        loss = lambda x, src: (product(x, index, src) ** 2).sum()  # noqa: E731
+        return cr.cat([t.flatten() for t in cr.grad(loss, argnums=(0, 1))(x, src)])
+
+    x, src = RNG.normal(size=(2, 2, 3, 2)).cumsum(-2)
+    src[0, :2, 0] = 0
+    index = RNG.integers(0, 3, (2, 3, 2))
+    args = [cr.tensor(a) for a in (x, index, src)]
+    for function in (product, slopes):
+        wanted = [function(*[a[i] for a in args]).numpy() for i in (0, 1)]
+        np.testing.assert_allclose(cr.vmap(function)(*args), wanted, rtol=1e-12)
+        np.testing.assert_allclose(
+            cr.compile(function)(*[a[0] for a in args]), wanted[0], rtol=1e-12
+        )
+
+
 def test_products_of_many_factors_agree_with_prod():
     index = np.repeat([1, 0], [9, 4])
     src = cr.tensor(RNG.uniform(0.5, 2, 13))

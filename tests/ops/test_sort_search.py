@@ -155,3 +155,22 @@ def test_the_unique_value_of_a_number_has_a_derivative():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(cr.zeros(2, 3))
+
+
+@pytest.mark.parametrize("size", [0, 2, 9])
+def test_nonzero_of_a_given_size(size):
+    for values in ([[0, 2, 0], [3, 0, 5]], [0.0, 1.0], 3, np.zeros((2, 0))):
+        compare_with_torch(
+            lambda lib, x: lib.nonzero_static(x, size=size, fill_value=-7),
+            np.asarray(values),
+            order=0,
+        )
+    masks = cr.tensor([[0, 1, 1], [1, 0, 0]])
+    each = [cr.nonzero_static(row, size=size).tolist() for row in masks]
+    assert cr.vmap(lambda x: cr.nonzero_static(x, size=size))(masks).tolist() == each
+    assert cr.compile(lambda x: x.nonzero_static(size=size))(masks[0]).tolist() == each[0]
+
+
+def test_a_negative_size_of_nonzero():
+    with pytest.raises(ValueError, match="size must be non-negative"):
+        cr.nonzero_static(cr.ones(2), size=-1)

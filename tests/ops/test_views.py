@@ -238,3 +238,57 @@ def test_as_strided_refuses_memory_outside_the_tensor():
     with pytest.raises(cr.InPlaceError, match="the memory is read-only"):
         x.as_strided((2,), (1,)).mul_(2)
     assert cr.tensor(3.0).as_strided((2,), (0,)).tolist() == [3.0, 3.0]
+
+
+# --- elements by strides --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "offset"), [((2, 2), (1, 5), None), ((3,), (4,), 2), ((), (), 1)]
+)
+def test_elements_replaced_by_strides(shape, strides, offset):
+    src = np.arange(np.prod(shape, dtype=int)).reshape(shape) - 9.0
+
+    def program(lib):
+        x, value = lib.tensor(X), lib.tensor(src)
+        return lib.as_strided_scatter(x, value, shape, strides, offset)
+
+    same_as_torch(program)
+    # PyTorch's gradient by `x` is that of other elements.
+    check_derivatives(
+        lambda lib, x, value: lib.as_strided_scatter(x, value, shape, strides, offset), X, src
+    )
+
+
+def test_errors_of_elements_replaced_by_strides():
+    with pytest.raises(ValueError, match=r"expected src of shape \[2\], got \[3\]"):
+        cr.as_strided_scatter(cr.ones(4), cr.ones(3), (2,), (1,))
+
+
+def test_elements_by_strides_of_each_example():
+    x = cr.tensor(X)
+    each = cr.vmap(lambda x: cr.as_strided(x, (2, 2), (1, 4)))(x)
+    assert each.tolist() == [cr.as_strided(row, (2, 2), (1, 4)).tolist() for row in x]
+    with pytest.raises(cr.AutogradError, match="leave out storage_offset"):
+        cr.vmap(lambda x: cr.as_strided(x, (2,), (1,), 0))(x)
+
+
+def test_memory_in_another_order():
+    def program(lib):
+        made = [
+            lib.empty_strided((2, 3, 4), (1, 8, 2)),
+            lib.empty_permuted((2, 3, 4), (2, 0, 1), dtype=lib.int64),
+            lib.ones(2, dtype=lib.float64).new_empty_strided((3, 1), (1, 7)),
+            lib.empty_strided((0, 3), (5, 5)),
+        ]
+        return [
+            (*t.shape, *(t.stride() if t.numel() and 1 not in t.shape else ())) for t in made
+        ], [t.new_zeros(()) for t in made]
+
+    same_as_torch(program)
+    with pytest.raises(ValueError, match="share memory or lie apart"):
+        cr.empty_strided((2, 3), (0, 1))
+    with pytest.raises(ValueError, match="mismatch in length"):
+        cr.empty_strided((2, 3), (1,))
+    with pytest.raises(ValueError, match="no permutation"):
+        cr.empty_permuted((2, 3), (0, 0))

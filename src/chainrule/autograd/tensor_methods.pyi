@@ -23,6 +23,7 @@ from chainrule.arguments import Operand as Operand
 from chainrule.arguments import Sizes as Sizes
 from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.linalg import decompositions as decompositions
+from chainrule.linalg.deprecated import GeqrfResult as GeqrfResult
 from chainrule.linalg.deprecated import SVDResult as SVDResult
 from chainrule.linalg.deprecated import TriangularSolveResult as TriangularSolveResult
 from chainrule.linalg.functions import SlogdetResult as SlogdetResult
@@ -103,6 +104,18 @@ class TensorMethods:
         **memory: Unpack[MemoryOptions],
     ) -> Tensor:
         """Return a copy of `data`, by default in the dtype and on the device of this tensor."""
+    # --- chainrule.creation.strided ---
+    def new_empty_strided(
+        self,
+        size: Sizes,
+        stride: Sizes,
+        *,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        requires_grad: builtins.bool = False,
+        **memory: Unpack[MemoryOptions],
+    ) -> Tensor:
+        """Return `empty_strided`, by default in the dtype and on the device of a tensor."""
     # --- chainrule.creation.tensor_types ---
     def __new__(self, *data: Any) -> Tensor:
         """Return a tensor of the default dtype, as `torch.Tensor` does."""
@@ -140,6 +153,8 @@ class TensorMethods:
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """Return the triangular factors of positive-definite matrices, as `linalg.cholesky`
         does."""
+    def geqrf(self) -> GeqrfResult:
+        """Return the QR decomposition as LAPACK does: reflections in the place of Q."""
     def lu(
         self, pivot: builtins.bool = True, get_infos: builtins.bool = False
     ) -> LUFactors | LUFactorsEx:
@@ -170,6 +185,17 @@ class TensorMethods:
         """Return the exponential of square matrices, I + A + A²/2 + …."""
     def matrix_power(self, n: builtins.int) -> Tensor:
         """Return the n-th power of square matrices."""
+    # --- chainrule.linalg.products ---
+    def orgqr(self, tau: Operand) -> Tensor:
+        """Return the first columns of a product of Householder reflections, Π (I - τᵢ vᵢ vᵢᴴ)."""
+    def ormqr(
+        self,
+        tau: Operand,
+        other: Operand,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+    ) -> Tensor:
+        """Multiply matrices by a product Q of Householder reflections, without making Q."""
     # --- chainrule.linalg.solve ---
     def inverse(self) -> Tensor:
         """Return the inverse of square matrices."""
@@ -1568,6 +1594,9 @@ class TensorMethods:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Return the indices of the elements that are not zero."""
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """Return the indices of the first elements that are not zero, in a matrix of a given
+        size."""
     def argwhere(self) -> Tensor:
         """Return the indices of the elements that are not zero, as rows: NumPy's name of
         `nonzero`."""
@@ -1857,6 +1886,10 @@ class TensorMethods:
         self, size: Sizes, stride: Sizes, storage_offset: builtins.int | None = None
     ) -> Tensor:
         """Return elements of the tensor's memory by a shape, strides and an offset."""
+    def as_strided_scatter(
+        self, src: Operand, size: Sizes, stride: Sizes, storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """Return `input` with the elements replaced that `as_strided` returns."""
     def view_as(self, other: Tensor) -> Tensor:
         """Return a view of the tensor in the shape of `other`."""
     # --- chainrule.ops.where ---

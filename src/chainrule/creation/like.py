@@ -12,6 +12,7 @@ from chainrule.arguments import (
     MemoryOptions,
     Operand,
     Sizes,
+    cast,
     constant,
     dtype_or_default,
     leaf,
@@ -130,6 +131,7 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
     Returns
     -------
     Tensor, shape (length of `input`, N)
+        int64 for integers and bools.
 
     Raises
     ------
@@ -156,6 +158,7 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
     count = input.shape[0] if N is None else N
     if count < 0:
         raise ArgumentError(f"N must be non-negative, got {count}")
+    input = cast(input, "int64") if input.dtype.kind in "iub" else input
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
     column = shaping.reshape.apply(input, shape=(input.shape[0], 1))
     return elementwise.pow.apply(column, constant(powers.astype(input.dtype), input))

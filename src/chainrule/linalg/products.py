@@ -22,6 +22,7 @@ __all__ = [
     "diagonal",
     "householder_product",
     "multi_dot",
+    "ormqr",
     "trace",
     "vander",
 ]
@@ -75,12 +76,75 @@ def householder_product(A: Operand, tau: Operand) -> Tensor:
     (m, n), k = a.shape[-2:], scales.shape[-1]
     if k > n:
         raise ShapeError(f"householder_product: tau has {k} elements for {n} columns of A")
-    one = eye(m, n, dtype=a.dtype, device=a.device)
-    v = ops.tril(a[..., :k], -1) + one[..., :k]
-    rows = scales[..., None] * adjoint(v)
+    v, rows = _reflections(a, scales, n)
+    return eye(m, n, dtype=a.dtype, device=a.device) - v @ rows
+
+
+def _reflections(a: Tensor, tau: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+    """Return V and columns of T Vᴴ, where the product of the reflections is I - V T Vᴴ."""
+    k = tau.shape[-1]
+    v = ops.tril(a[..., :k], -1) + eye(a.shape[-2], k, dtype=a.dtype, device=a.device)
+    rows = tau[..., None] * adjoint(v)
     inner = ops.triu(rows @ v, 1)  # I + D striu(VᴴV), without its diagonal
-    solved = solve_triangular(inner, rows[..., :n], upper=True, unitriangular=True)
-    return one - v @ solved
+    return v, solve_triangular(inner, rows[..., :columns], upper=True, unitriangular=True)
+
+
+def ormqr(
+    input: Operand, tau: Operand, other: Operand, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Multiply matrices by a product Q of Householder reflections, without making Q.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., m, k)
+        The vectors of the reflections, as `householder_product` takes them. `geqrf` returns it.
+    tau : Tensor, shape (..., k) or shorter
+        The scales.
+    other : Tensor, shape (..., m, n) if `left`, else (..., n, m)
+        The matrices C to multiply.
+    left : bool, default True
+        Q C; C Q if False.
+    transpose : bool, default False
+        Qᴴ, with m rows and columns as well, in the place of Q.
+
+    Returns
+    -------
+    Tensor, shape of `other`
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    In O(mnk) multiplications. Derivatives: those of `householder_product`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[3.0, 1.0], [4.0, 2.0], [0.0, 2.0]])
+    >>> a, tau = cr.geqrf(x)
+    >>> cr.allclose(cr.ormqr(a, tau, x, transpose=True), cr.triu(a), atol=1e-6)
+    True
+    """
+    a, scales = with_common_dtype(tensor_of(input), tensor_of(tau))
+    a, c = with_common_dtype(a, tensor_of(other))
+    fits = a.ndim > 1 < c.ndim and scales.shape[:-1] == a.shape[:-2] == c.shape[:-2]
+    if not (
+        fits
+        and c.shape[-2 if left else -1] == a.shape[-2]
+        and scales.shape[-1] <= min(a.shape[-2:])
+    ):
+        raise ShapeError(
+            "ormqr: expected input of shape (..., m, k), tau of shape (..., k) and other of shape "
+            f"(..., {'m, n' if left else 'n, m'}), got {list(a.shape)}, {list(scales.shape)} and "
+            f"{list(c.shape)}"
+        )
+    v, rows = _reflections(a, scales.to(a.dtype), a.shape[-2])
+    if transpose:
+        v, rows = adjoint(rows), adjoint(v)
+    return c - (v @ (rows @ c) if left else (c @ v) @ rows)
 
 
 def multi_dot(tensors: Sequence[Operand]) -> Tensor:
@@ -247,6 +311,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
     Returns
     -------
     Tensor, shape (..., n, N)
+        int64 for integers and bools.
 
     Raises
     ------
@@ -273,7 +338,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
     if count < 1 and N is not None:
         raise ArgumentError(f"linalg.vander: N must be at least 1, but got {count}")
     xp = namespace(x._array)
-    dtype = "int64" if x.dtype.kind == "b" else x.dtype
+    dtype = "int64" if x.dtype.kind in "iub" else x.dtype
     powers = make(xp.arange(count).astype(dtype), None)
     return elementwise.pow.apply(ops.unsqueeze(cast(x, dtype), -1), powers)
 

@@ -80,6 +80,10 @@ lazy_methods(
     "chainrule.linalg",
     "det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve cholesky_inverse",
 )
-lazy_methods("chainrule.linalg.deprecated", "cholesky lu lu_solve qr svd triangular_solve")
+lazy_methods(
+    "chainrule.linalg.deprecated", "cholesky geqrf lu lu_solve orgqr qr svd triangular_solve"
+)
+lazy_methods("chainrule.linalg.products", "ormqr")
+lazy_methods("chainrule.creation.strided", "new_empty_strided")
 lazy_methods("chainrule.fft.stft", "stft istft")
 lazy_methods("chainrule.nn.functional", "hardshrink prelu")

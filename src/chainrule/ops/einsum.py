@@ -346,6 +346,7 @@ def _prepare(x: Tensor, preparation: Preparation) -> Tensor:
         x = shaping.reshape.apply(x, shape=preparation.shape)
     if preparation.summed:
         x = reductions.sum.apply(x, axis=preparation.summed, keepdims=False)
+        x = cast(x, "int64") if x._array.dtype.kind == "u" else x
     return x
 
 

@@ -220,8 +220,8 @@ def _polynomial(
     x, degree = broadcast_tensors(x, trunc(tensor_of(n).detach()))
     known = isfinite(degree)
     terms, found = [ones_like(x), first(x)], where(known, zeros_like(x), float("nan"))
-    degree = where(known, degree, -1)
-    for k in range(int(degree.max().item()) + 1 if degree.numel() else 0):
+    largest = where(known, degree, 0).max().item() if degree.numel() else -1
+    for k in range(int(largest) + 1):
         found = where(degree == k, terms[0], found)
         terms = [terms[1], step(k + 1, x, terms[1], terms[0])]
     return found

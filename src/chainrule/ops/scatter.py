@@ -22,7 +22,7 @@ from chainrule.backend import (
     namespace,
     ndarray,
 )
-from chainrule.errors import ArgumentError, ArgumentTypeError, CompileError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.operation import inplace_form, operation
 from chainrule.ops.index_errors import translate_index_error, translated_index_errors
@@ -153,10 +153,7 @@ def product_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor
     derivatives of all orders are exact at zeros.
     """
     if not all(namespace(part).known for part in (x._array, *key) if is_array(part)):
-        raise CompileError(
-            "the product of values at the same index can't be compiled or used in vmap, since its "
-            "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
-        )
+        return _product_at_unknown(x, value, key, include_self)
     key = tuple([move(part, CPU) if is_array(part) else part for part in key])
     size = x.numel()
     positions = flat_indexing.flat_positions(key, x.shape)
@@ -187,6 +184,28 @@ def product_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor
         )
         target = target[left]
     return reshape_result(factors, x.shape)
+
+
+def _product_at_unknown(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor:
+    """Return `product_at` for an index whose elements aren't known, by a scan of sorted factors."""
+    counts = _counts_at(x, key)
+    if not include_self:
+        x = where(make(counts > 0, None), 1, x)
+    xp, size, count = namespace(counts), x.numel(), value.numel()
+    positions = xp.index(xp.reshape(xp.arange(size), x.shape), key)
+    target = xp.concat([xp.arange(size), xp.reshape(positions, (count,))])
+    order = xp.argsort(target, stable=True)
+    target = xp.index(target, (order,))
+    flat = [shaping.reshape.apply(t, shape=(t.numel(),)) for t in (x, value)]
+    factors = indexing_primitives.index.apply(shaping.concat.apply(*flat, axis=0), key=(order,))
+    distance = 1
+    while distance <= count:  # factors[i] is the product of up to 2 * distance factors until i
+        same = make(target[distance:] == target[:-distance], None)
+        more = elementwise.multiply.apply(factors[distance:], where(same, factors[:-distance], 1))
+        factors = shaping.concat.apply(factors[:distance], more, axis=0)
+        distance *= 2
+    last = xp.cumulative_sum(xp.reshape(counts, (size,)) + 1, axis=0) - 1
+    return reshape_result(indexing_primitives.index.apply(factors, key=(last,)), x.shape)
 
 
 # --- elements at indices along a dimension --------------------------------------------------------

@@ -21,6 +21,7 @@ from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "nonzero",
+    "nonzero_static",
     "argwhere",
     "unique",
     "unique_consecutive",
@@ -82,7 +83,55 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     return make(namespace(array).argwhere(array), None)
 
 
-_NONZERO_ADVICE = "choose with where(), multiply with a mask"
+_NONZERO_ADVICE = "choose with where(), multiply with a mask, or nonzero_static()"
+
+
+@operation()
+def nonzero_static(input: Operand, *, size: int, fill_value: int = -1) -> Tensor:
+    """Return the indices of the first elements that are not zero, in a matrix of a given size.
+
+    Parameters
+    ----------
+    input : Tensor
+        Numbers or bools.
+    size : int
+        Number of rows of the result, whatever the number of elements that are not zero.
+    fill_value : int, default -1
+        Stands in the rows for which there are no elements.
+
+    Returns
+    -------
+    Tensor of int64, shape (size, number of dimensions)
+        The shape doesn't depend on values, so that compiled functions and `vmap` can use it.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nonzero_static(cr.tensor([0, 5, 0, 7]), size=3)
+    tensor([[ 1],
+            [ 3],
+            [-1]])
+    """
+    x, count = tensor_of(input), whole_number(size, "nonzero_static", "size")
+    if count < 0:
+        raise ArgumentError(f"nonzero_static: size must be non-negative, but got {count}")
+    xp, array = namespace(x._array), x._array
+    found = xp.reshape(array != 0, (x.numel(),))
+    first = xp.argsort(xp.logical_not(found), stable=True)[:count]
+    first = xp.concat([first, xp.zeros(max(count - x.numel(), 0), dtype=np.int64)])
+    valid = xp.arange(count) < xp.sum(found)
+    columns, step = [], x.numel()
+    for length in x.shape:
+        step //= max(length, 1)
+        columns.append(xp.where(valid, first // max(step, 1) % max(length, 1), fill_value))
+    if not columns:
+        return make(xp.zeros((count, 0), dtype=np.int64), None)
+    return make(xp.stack(columns, axis=1), None)
 
 
 @operation()

@@ -37,6 +37,7 @@ __all__ = [
     "slice_scatter",
     "diagonal_scatter",
     "as_strided",
+    "as_strided_scatter",
     "fill",
     "unravel_index",
 ]
@@ -167,7 +168,10 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
             "over leading dimensions, and over those where the size is 1"
         )
     axes = tuple([i for i in range(x.ndim) if i < lead or shape[i - lead] != x.shape[i]])
-    return reshape_result(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
+    if not axes:
+        return x
+    total = reductions.sum.apply(x, axis=axes, keepdims=True)
+    return reshape_result(cast(total, "int64") if total.dtype.kind == "u" else total, shape)
 
 
 @operation()
@@ -652,7 +656,59 @@ def as_strided(
             [1, 2, 3],
             [2, 3, 4]])
     """
-    x, sizes, strides = tensor_of(input), sizes_of((size,)), sizes_of((stride,))
+    x, indices = _strided_indices(tensor_of(input), size, stride, storage_offset)
+    result = indexing.index.apply(x, key=indices)
+    if isinstance(result._array, np.ndarray):
+        result._array.flags.writeable = False  # a write would not reach the memory
+    return result
+
+
+@operation()
+def as_strided_scatter(
+    input: Operand,
+    src: Operand,
+    size: Sizes,
+    stride: Sizes,
+    storage_offset: int | None = None,
+) -> Tensor:
+    """Return `input` with the elements replaced that `as_strided` returns.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor that is copied.
+    src : Tensor, shape `size`
+        The new elements. Of several for one element the last one remains.
+    size, stride, storage_offset
+        As for `as_strided`.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.as_strided_scatter(cr.zeros(5), cr.ones(2), (2,), (3,))
+    tensor([1., 0., 0., 1., 0.])
+    """
+    x, value = tensor_of(input), tensor_of(src)
+    row, indices = _strided_indices(x, size, stride, storage_offset)
+    if value.shape != sizes_of((size,)):
+        raise ShapeError(
+            f"as_strided_scatter: expected src of shape {list(sizes_of((size,)))}, got "
+            f"{list(value.shape)}"
+        )
+    out = elementwise.clone.apply(row)
+    set_item(out, indices, value, "as_strided_scatter")
+    return out if x.ndim else reshape_result(out, ())
+
+
+def _strided_indices(
+    x: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None
+) -> tuple[Tensor, tuple[Any, ...]]:
+    """Return a tensor of one dimension at least, and the indices of the elements by strides."""
+    sizes, strides = sizes_of((size,)), sizes_of((stride,))
     if len(sizes) != len(strides):
         raise ShapeError(
             f"as_strided: mismatch in length of strides and shape: {list(strides)} and "
@@ -669,10 +725,7 @@ def as_strided(
         offsets += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
     if not x.ndim:
         x = shaping.reshape.apply(x, shape=(1,))
-    result = indexing.index.apply(x, key=_indices_at_offsets(x, offsets))
-    if isinstance(result._array, np.ndarray):
-        result._array.flags.writeable = False  # a write would not reach the memory
-    return result
+    return x, _indices_at_offsets(x, offsets)
 
 
 def _indices_at_offsets(x: Tensor, offsets: Any) -> tuple[Any, ...]:

@@ -144,6 +144,13 @@ class BatchedArray(ArrayProxy):
         return self.data.strides[1:]
 
     @property
+    def ctypes(self) -> Any:
+        raise AutogradError(
+            "vmap: the examples are at different places in memory: read addresses and offsets "
+            "outside, and leave out storage_offset"
+        )
+
+    @property
     def real(self) -> Any:
         return self.make_view(lambda data: data.real)
 
