@@ -60,9 +60,8 @@ _multiply = binary_function(elementwise.multiply)
 _divide = binary_function(elementwise.divide)
 floor_division = elementwise.floor_divide.apply
 _floor_divide = function_of_operator(floor_division, "floor_divide")
-_truncated_quotient = function_of_operator(elementwise.truncated_quotient.apply, "divide")
+_truncated_quotient = function_of_operator(binary_primitives.truncated_quotient.apply, "divide")
 _remainder = binary_function(elementwise.remainder)
-_fmod = binary_function(binary_primitives.fmod)
 _pow = binary_function(elementwise.pow)
 _reciprocal = unary_floating(elementwise.reciprocal)
 
@@ -314,8 +313,6 @@ def _quotient(input: Operand, other: Operand, rounding_mode: str | None) -> Tens
     if rounding_mode is None:
         quotient: Tensor = true_quotient(input, other)
         return _divide(input, other) if quotient is NotImplemented else quotient  # which raises
-    if {tensor_of(x).dtype.kind for x in (input, other)} <= set("iub"):
-        return _floor_divide(_subtract(input, _fmod(input, other)), other)
     return _truncated_quotient(input, other)
 
 

@@ -115,7 +115,7 @@ nextafter = symmetric(  # the identity in x, up to rounding
 )
 
 
-def _truncated_quotient(xp: Any, x: Array, y: Array, out: Array) -> Array:
+def _quotient_without(xp: Any, x: Array, y: Array, out: Array) -> Array:
     # An integer up to rounding; trunc(x / y) may be off by one.
     return xp.round((x - out) / y)
 
@@ -123,8 +123,25 @@ def _truncated_quotient(xp: Any, x: Array, y: Array, out: Array) -> Array:
 fmod = symmetric(
     "fmod",
     lambda xp, g: g,
-    lambda xp, g, x, y, out: -g * _truncated_quotient(xp, x, y, out),
+    lambda xp, g, x, y, out: -g * _quotient_without(xp, x, y, out),
     form="binary",
+)
+
+
+def _truncated_quotient(xp: Any, x: Array, y: Array) -> Array:
+    if xp.isdtype(xp.result_type(x, y), "real floating"):
+        return xp.trunc(xp.divide(x, y))
+    return xp.floor_divide(x - xp.fmod(x, y), y)
+
+
+truncated_quotient = symmetric(
+    "truncated_quotient",
+    lambda xp, g: xp.zeros_like(g),
+    lambda xp, g: xp.zeros_like(g),
+    forward=_truncated_quotient,
+    label="DivBackward0",
+    form="binary",
+    steps=True,
 )
 
 

@@ -382,16 +382,6 @@ floor_divide = symmetric(
     steps=True,
 )
 
-truncated_quotient = symmetric(
-    "truncated_quotient",
-    lambda xp, g: xp.zeros_like(g),
-    lambda xp, g: xp.zeros_like(g),
-    forward=lambda xp, x, y: xp.trunc(xp.divide(x, y)),
-    label="DivBackward0",
-    form="binary",
-    steps=True,
-)
-
 remainder = symmetric(
     "remainder", lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y), form="binary"
 )

@@ -67,6 +67,15 @@ ROWS = (
     row(
         "fmod", (*BINARY, situation("signs", [-5.5, 5.5], [2, -2])), (5, 6), (1.5, 1.9), dtypes=REAL
     ),
+    row(
+        "truncated_quotient",
+        BINARY,
+        (-3, 3),
+        (0.5, 2),
+        dtypes=REAL,
+        call=lambda library, x, y: library.div(x, y, rounding_mode="trunc"),
+        np=lambda np, x, y: np.trunc(x / y),
+    ),
     *[
         row(
             name,

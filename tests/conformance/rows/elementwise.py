@@ -113,15 +113,6 @@ KINKS = (
         for name in ("sign", "floor", "ceil", "trunc", "round")
     ],
     row("floor_divide", BINARY, (-3, 3), (0.5, 2), dtypes=REAL, torch=None),  # refused there
-    row(
-        "truncated_quotient",
-        BINARY,
-        (-3, 3),
-        (0.5, 2),
-        dtypes=REAL,
-        call=lambda library, x, y: library.div(x, y, rounding_mode="trunc"),
-        np=lambda np, x, y: np.trunc(x / y),
-    ),
     row("maximum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row("minimum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row(
