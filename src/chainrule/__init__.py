@@ -55,7 +55,7 @@ _LATER = {
     for module, names in {
         __name__: """
             accelerator amp array_api backends checks compiler cuda distributed
-            distributions fft func hub io jit linalg
+            distributions fft func hub io jit linalg masked
             multiprocessing nested nn numpy onnx optim plotting profiler scipy serialization signal
             sparse special testing transforms tree types utils""",
         "chainrule.amp": "autocast GradScaler clear_autocast_cache is_autocast_enabled",

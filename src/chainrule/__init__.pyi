@@ -27,6 +27,7 @@ from chainrule import hub as hub
 from chainrule import io as io
 from chainrule import jit as jit
 from chainrule import linalg as linalg
+from chainrule import masked as masked
 from chainrule import multiprocessing as multiprocessing
 from chainrule import nested as nested
 from chainrule import nn as nn
