@@ -213,6 +213,41 @@ def test_conversions_by_rows_follow_pytorch() -> None:
     both(program)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_reduced_otherwise_follow_pytorch(reduce: str) -> None:
+    x0 = np.random.default_rng(0).normal(size=(4, 2))
+
+    def program(m: Any) -> list[Any]:
+        s, values = by_rows(m)
+        x = m.tensor(x0, requires_grad=True)
+        found = m.sparse.mm(s, x, reduce)
+        (found**3).sum().backward()
+        return [found, values.grad, x.grad]
+
+    both(program)
+
+
+def test_products_at_the_coordinates_of_a_matrix_follow_pytorch() -> None:
+    rng = np.random.default_rng(0)
+    a0, b0 = rng.normal(size=(3, 2)), rng.normal(size=(2, 4))
+
+    def program(m: Any) -> list[Any]:
+        s, values = by_rows(m)
+        a, b = m.tensor(a0, requires_grad=True), m.tensor(b0, requires_grad=True)
+        found = m.sparse.sampled_addmm(s, a, b, beta=2, alpha=3)
+        (found.to_dense() ** 3).sum().backward()
+        return [found.to_dense(), found.crow_indices(), values.grad, a.grad, b.grad]
+
+    both(program)
+    s, a, b = sparse(cr)[0].detach(), cr.tensor(a0), cr.tensor(b0)
+    wanted = np.where(s.to_dense() != 0, s.to_dense() + a @ b, 0)
+    np.testing.assert_allclose(cr.sparse.sampled_addmm(s, a, b).to_dense(), wanted)
+    twice = cr.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (3, 4), dtype=cr.float64)
+    assert cr.sparse.sampled_addmm(twice, a, b).to_dense().sum().item() == 3 + (a @ b)[0, 1].item()
+    with pytest.raises(ValueError, match=r"of shape \[3, 4\], got \[3, 2\] and \[4, 2\]"):
+        cr.sparse.sampled_addmm(s, a, b.T)
+
+
 @pytest.mark.parametrize("vector", [True, False])
 def test_products_by_rows_follow_pytorch(backend: None, vector: bool) -> None:
     x0 = np.random.default_rng(0).normal(size=4 if vector else (4, 2))

@@ -22,7 +22,7 @@ from chainrule.backend import is_known
 from chainrule.creation import arange, full, tensor, zeros
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.missing_names import missing
-from chainrule.ops import cat, nonzero, searchsorted, stack
+from chainrule.ops import cat, index_reduce, nonzero, searchsorted, stack
 from chainrule.ops.matmul import MatrixLike
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "SparseTensor",
     "addmm",
     "mm",
+    "sampled_addmm",
     "softmax",
     "sparse_coo_tensor",
     "sparse_csr_tensor",
@@ -419,7 +420,7 @@ class _ByScipy(Function):
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-def mm(mat1: SparseTensor, mat2: Operand) -> Tensor:
+def mm(mat1: SparseTensor, mat2: Operand, reduce: str | None = None) -> Tensor:
     """Return the product of a sparse matrix and a dense one.
 
     Parameters
@@ -427,6 +428,9 @@ def mm(mat1: SparseTensor, mat2: Operand) -> Tensor:
     mat1 : SparseTensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
         Of its dtype.
+    reduce : {"sum", "mean", "amax", "amin"}, default "sum"
+        How the products of the elements of a row and the rows of `mat2` are combined; 0 in rows
+        without elements.
 
     Returns
     -------
@@ -435,9 +439,57 @@ def mm(mat1: SparseTensor, mat2: Operand) -> Tensor:
     Notes
     -----
     Derivatives: those of `matmul`, by the values at the coordinates of `mat1` alone. By SciPy where
-    it is installed.
+    it is installed. With `reduce`, those of `scatter_reduce`.
     """
-    return mat1 @ mat2
+    if reduce in (None, "sum"):
+        return mat1 @ mat2
+    rows, cols = mat1._index
+    terms = mat1._data[:, None] * tensor_of(mat2)[cols]
+    out = zeros(mat1.shape[0], terms.shape[1], dtype=terms.dtype, device=terms.device)
+    return index_reduce(out, 0, rows, terms, str(reduce), include_self=False)
+
+
+def sampled_addmm(
+    input: SparseTensor, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1
+) -> SparseTensor:
+    """Return beta · input + alpha · (mat1 @ mat2), of the elements of a sparse matrix alone.
+
+    Parameters
+    ----------
+    input : SparseTensor, shape (m, n)
+        The matrix at whose coordinates the product is computed.
+    mat1, mat2 : Tensors, shapes (m, k) and (k, n)
+        The factors.
+    beta, alpha : number, default 1
+        The factors of `input` and of the product.
+
+    Returns
+    -------
+    SparseTensor, of the layout and the coordinates of `input`
+
+    Notes
+    -----
+    In O(k) operations for each element. Derivatives: by the values and by both factors.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> edges = cr.sparse_coo_tensor([[0, 1], [1, 0]], [0.0, 0.0], (2, 2))
+    >>> factors = cr.tensor([[1.0], [2.0]]), cr.tensor([[3.0, 5.0]])
+    >>> cr.sparse.sampled_addmm(edges, *factors).to_dense()
+    tensor([[0., 5.],
+            [6., 0.]])
+    """
+    a, b = tensor_of(mat1), tensor_of(mat2)
+    if a.ndim != 2 or b.ndim != 2 or input.shape != (a.shape[0], b.shape[1]):
+        raise ShapeError(
+            "sparse.sampled_addmm: expected factors of shapes (m, k) and (k, n) for a matrix of "
+            f"shape {list(input.shape)}, got {list(a.shape)} and {list(b.shape)}"
+        )
+    input = input if input.is_sparse_csr else input.coalesce()
+    rows, cols = input._index
+    products = (a[rows] * b.T[cols]).sum(1)
+    return input._like(beta * input._data + alpha * products)
 
 
 def addmm(
