@@ -790,3 +790,27 @@ def test_functions_of_what_examples_share_have_the_jacobian_of_a_loop(
     jacobian = cr.jacobian(lambda x: function(x) * x)
     same(jacobian(batch[0]), wanted[0])
     same(cr.vmap(jacobian)(batch), cr.stack(wanted))
+
+
+@pytest.mark.filterwarnings("ignore:.*atleast_3d runs for each")
+def test_numpys_functions_of_single_examples_in_a_compiled_function() -> None:
+    def f(x: Any) -> Any:
+        array = np.atleast_3d(x._array)  # has no batching rule
+        return (cr.Tensor(array.reshape(-1)) * x).sum() + np.atleast_1d(x._array).sum()
+
+    x = double(A)[..., 0]
+    wanted = one_by_one(f, x)
+    np.testing.assert_allclose(cr.vmap(f)(x), wanted)
+    np.testing.assert_allclose(cr.compile(cr.vmap(f))(x), wanted)
+
+
+def test_the_ctc_loss_of_each_example_can_be_compiled() -> None:
+    scores = double(np.random.default_rng(0).normal(size=(2, 5, 3, 4))).log_softmax(-1)
+    labels, times, lengths = cr.tensor([[1, 2], [3, 3], [1, 1]]), cr.tensor([5, 4, 5]), [2, 2, 1]
+
+    def loss(scores: Any) -> Any:
+        return cr.nn.functional.ctc_loss(scores, labels, times, cr.tensor(lengths))
+
+    wanted = one_by_one(loss, scores)
+    np.testing.assert_allclose(cr.vmap(loss)(scores), wanted)
+    np.testing.assert_allclose(cr.compile(cr.vmap(loss))(scores), wanted)

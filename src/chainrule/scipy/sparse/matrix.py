@@ -17,7 +17,7 @@ from chainrule.errors import ArgumentTypeError, ShapeError
 from chainrule.interop.operands import tensor_of
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops.sparse_products import is_sparse_matrix
-from chainrule.sparse import product_of_triplets
+from chainrule.ops.triplets import product_of_triplets
 
 scipy_sparse = LazyModule("scipy.sparse", SCIPY)
 

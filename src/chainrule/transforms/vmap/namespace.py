@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.array_proxy import NumberProxy
-from chainrule.autograd.intercept import INTERCEPTOR
+from chainrule.autograd.intercept import INTERCEPTOR, intercepted_by
 from chainrule.autograd.location import here
 from chainrule.autograd.remarks import Remark, note, tell
 from chainrule.autograd.tensor import Tensor
@@ -360,6 +360,10 @@ _MENDS = {
 
 def _loop(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
     count = _loop_count(level, args, settings)
+    interceptor: Any = INTERCEPTOR.get()
+    if callable(name) and getattr(interceptor, "level", None) is level:
+        # Tensors of an example's array belong to the run outside.
+        name = functools.partial(intercepted_by, interceptor.outer, name)
     outs = []
     for i in range(max(count, 1)):
         some, named = pytree.map_leaves((args, settings), functools.partial(_example, level, i))

@@ -272,9 +272,10 @@ def _expand_dims(level: Level, name: str, x: Any, axis: int) -> Any:
     return _reshape(level, name, x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
-@rule("atleast_2d")
-def _at_least_2d(level: Level, name: str, x: Any) -> Any:
-    return _reshape(level, name, x, (1,) * (2 - x.ndim) + tuple(x.shape))
+@rule("atleast_1d", "atleast_2d")
+def _at_least(level: Level, name: str, x: Any) -> Any:
+    rank = int(name[-2])
+    return _reshape(level, name, x, (1,) * (rank - x.ndim) + tuple(x.shape))
 
 
 @rule("squeeze")
