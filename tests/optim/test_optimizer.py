@@ -394,6 +394,7 @@ def test_non_leaves_duplicates_and_read_only_memory() -> None:
         (Adam, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
         (Adam, {"differentiable": True}, "never recorded"),
         (Adam, {"lr": cr.ones(2)}, "a Tensor lr must be 1-element"),
+        (optim.LBFGS, {"lr": cr.ones(2)}, "a Tensor lr must be 1-element"),
         (optim.NAdam, {"momentum_decay": -1}, "Invalid momentum_decay value: -1"),
         (optim.RMSprop, {"alpha": -1}, "Invalid alpha value: -1"),
         (optim.RMSprop, {"momentum": -1}, "Invalid momentum value: -1"),
@@ -401,14 +402,14 @@ def test_non_leaves_duplicates_and_read_only_memory() -> None:
         (optim.Adagrad, {"initial_accumulator_value": -1}, "Invalid initial_accumulator_value"),
         (optim.Adadelta, {"rho": 1.1}, "Invalid rho value: 1.1, expected from 0 to 1"),
         (optim.Rprop, {"etas": (0.5, 0.9)}, "Invalid eta values: 0.5, 0.9"),
-        (optim.Adafactor, {"eps": (-1, 0)}, r"Invalid eps\[0\]: -1"),
-        (optim.Adafactor, {"eps": (None, -1)}, r"Invalid eps\[1\]: -1"),
-        (optim.Adafactor, {"d": 0.5}, "Invalid clipping threshold d: 0.5"),
-        (optim.Adafactor, {"beta2_decay": 0.5}, "Invalid beta2_decay: 0.5"),
+        (optim.Adafactor, {"eps": (-1, 0)}, "epsilon1 should be >= 0"),
+        (optim.Adafactor, {"eps": (None, -1)}, "epsilon2 should be >= 0"),
+        (optim.Adafactor, {"d": 0.5}, "Clipping threshold d should be >= 1"),
+        (optim.Adafactor, {"beta2_decay": 0.5}, "beta2_decay should be <= 0"),
         (optim.Muon, {}, r"only supports 2D parameters, but one has shape \[1\]"),
         (optim.Muon, {"ns_steps": 100}, "Invalid ns_steps: 100"),
         (optim.Muon, {"ns_coefficients": (1, 2)}, "must be three numbers"),
-        (optim.Muon, {"adjust_lr_fn": "own"}, "adjust_lr_fn 'own' is not supported"),
+        (optim.Muon, {"adjust_lr_fn": "own"}, "Adjust learning rate function own is not supported"),
     ],
 )
 def test_options_out_of_range(kind: Any, options: dict[str, Any], text: str) -> None:
@@ -430,8 +431,17 @@ def test_a_group_has_names_if_the_others_have() -> None:
     assert optimizer.param_groups[0]["params"] == [v, w]
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["v", "w"]
     optimizer.add_param_group({"params": [("x", leaf(3.0))]})
-    with pytest.raises(ValueError, match="must have names or none"):
+    with pytest.raises(ValueError, match="cannot add param group without names"):
         optimizer.add_param_group({"params": [leaf(3.0)]})
+    with pytest.raises(ValueError, match="Some param names are missing: number 1"):
+        SGD([("v", v), w], lr=0.1)
+
+
+def test_options_are_checked_before_parameters() -> None:
+    with pytest.raises(ValueError, match="Invalid learning rate: -1"):
+        SGD(None, lr=-1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts, but got None"):
+        SGD(None, lr=1)  # type: ignore[arg-type]
 
 
 def test_the_optimizer_itself_has_no_update() -> None:

@@ -14,7 +14,7 @@ from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import errstate
 from chainrule.optim.optimizer import Group, Optimizer, Parameters
-from chainrule.optim.update_rule import options_in
+from chainrule.optim.update_rule import check_rate, options_in
 
 Array = Any
 
@@ -108,6 +108,7 @@ class LBFGS(Optimizer):
         super().add_param_group(param_group)
 
     def _check(self, options: Group) -> None:
+        check_rate(options["lr"])
         if not options["lr"] >= 0:
             raise ArgumentError(f"Invalid learning rate: {options['lr']}, expected at least 0")
         if options["line_search_fn"] not in (None, "strong_wolfe"):

@@ -91,16 +91,16 @@ class Adafactor(UpdateRule):
         super()._check(options)
         first, second = options["eps"]
         if not (first is None or first >= 0):
-            raise ArgumentError(f"Invalid eps[0]: {first}, expected None or at least 0")
+            raise ArgumentError(f"epsilon1 should be >= 0, or None, but got eps[0]={first}")
         if not second >= 0:
-            raise ArgumentError(f"Invalid eps[1]: {second}, expected at least 0")
+            raise ArgumentError(f"epsilon2 should be >= 0, but got eps[1]={second}")
         if not options["d"] >= 1:
             raise ArgumentError(
-                f"Invalid clipping threshold d: {options['d']}, expected at least 1"
+                f"Clipping threshold d should be >= 1, but got {options['d']}"
             )
         if not options["beta2_decay"] <= 0:
             raise ArgumentError(
-                f"Invalid beta2_decay: {options['beta2_decay']}, expected at most 0"
+                f"beta2_decay should be <= 0, but got {options['beta2_decay']}"
             )
         _check_real(options, "Adafactor")
 
@@ -233,8 +233,8 @@ class Muon(UpdateRule):
             )
         if options["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
             raise ArgumentError(
-                f"adjust_lr_fn {options['adjust_lr_fn']!r} is not supported, expected None, "
-                "'original' or 'match_rms_adamw'"
+                f"Adjust learning rate function {options['adjust_lr_fn']} is not supported: expected "
+                "adjust_lr_fn None, 'original' or 'match_rms_adamw'"
             )
         for param in options["params"]:
             if param.ndim != 2:

@@ -154,6 +154,8 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._opt_called = False
+        if not any(value is required for value in self.defaults.values()):
+            self._check({**self.defaults, "params": []})  # an error about them comes first
         listed: list[Any] = _ordered(params)
         if not listed:
             raise ArgumentError(
@@ -218,12 +220,21 @@ class Optimizer:
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else _ordered(given)
         group = {**self.defaults, **param_group, "params": params}
-        if params and all(isinstance(entry, tuple) for entry in params):
+        named = [isinstance(entry, tuple) for entry in params]
+        if any(named) and not all(named):
+            raise ArgumentError(
+                "all optimizer params should be with/without names. Some param names are missing: "
+                f"number {named.index(False)}. Give (name, tensor) pairs, such as "
+                "model.named_parameters(), or tensors only"
+            )
+        if any(named):
             group["param_names"] = [name for name, _ in params]
             params = group["params"] = [param for _, param in params]
         if any(("param_names" in other) != ("param_names" in group) for other in self.param_groups):
+            with_names = "with" if "param_names" in group else "without"
             raise ArgumentError(
-                "all parameter groups must have names or none: give (name, tensor) pairs, such as "
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{with_names} names to the optimizer: give (name, tensor) pairs, such as "
                 "model.named_parameters(), for each group or tensors for each"
             )
         for param in params:
@@ -556,6 +567,11 @@ def _ordered(params: Any) -> list[Any]:
         raise ArgumentTypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering of "
             "tensors in sets will change between runs. Please use a list instead."
+        )
+    if not isinstance(params, Iterable):
+        raise ArgumentTypeError(
+            "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
+            f"got {params!r}: give module.parameters() or a list of tensors"
         )
     return list(params)
 

@@ -22,6 +22,12 @@ Array = Any
 State = dict[str, Array]
 
 
+def check_rate(rate: Any) -> None:
+    """Raise an ArgumentError if a learning rate is several numbers."""
+    if isinstance(rate, Tensor) and rate.numel() != 1:
+        raise ArgumentError(f"a Tensor lr must be 1-element, but its shape is {rate.shape}")
+
+
 class UpdateRule(Optimizer, metaclass=ABCMeta):
     """Base of optimisers whose update of a parameter depends on this parameter alone.
 
@@ -69,9 +75,7 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
         """
 
     def _check(self, options: Group) -> None:
-        rate = options["lr"]
-        if isinstance(rate, Tensor) and rate.numel() != 1:
-            raise ArgumentError(f"a Tensor lr must be 1-element, but its shape is {rate.shape}")
+        check_rate(options["lr"])
         for name in self._NON_NEGATIVE:
             if isinstance(options.get(name), str):
                 raise ArgumentTypeError(
