@@ -95,13 +95,9 @@ class Adafactor(UpdateRule):
         if not second >= 0:
             raise ArgumentError(f"epsilon2 should be >= 0, but got eps[1]={second}")
         if not options["d"] >= 1:
-            raise ArgumentError(
-                f"Clipping threshold d should be >= 1, but got {options['d']}"
-            )
+            raise ArgumentError(f"Clipping threshold d should be >= 1, but got {options['d']}")
         if not options["beta2_decay"] <= 0:
-            raise ArgumentError(
-                f"beta2_decay should be <= 0, but got {options['beta2_decay']}"
-            )
+            raise ArgumentError(f"beta2_decay should be <= 0, but got {options['beta2_decay']}")
         _check_real(options, "Adafactor")
 
     def _state_names(self, options: Group, p: Array) -> Sequence[str]:
@@ -233,7 +229,7 @@ class Muon(UpdateRule):
             )
         if options["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
             raise ArgumentError(
-                f"Adjust learning rate function {options['adjust_lr_fn']} is not supported: expected "
+                f"Adjust learning rate function {options['adjust_lr_fn']} is not supported: "
                 "adjust_lr_fn None, 'original' or 'match_rms_adamw'"
             )
         for param in options["params"]:
