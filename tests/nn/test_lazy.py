@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,6 @@ def test_a_parameter_without_a_shape_refuses_to_compute() -> None:
         lambda w: w * 2,
         lambda w: w.shape,
         lambda w: cr.optim.SGD([w], lr=0.1),
-        copy.deepcopy,
     ]
     for use in uses:
         with pytest.raises(cr.ShapeError, match="call it once with an input"):
@@ -82,6 +82,18 @@ def test_a_parameter_without_a_shape_refuses_to_compute() -> None:
     assert not isinstance(weight, nn.UninitializedParameter)
     assert isinstance(weight, nn.Parameter)
     assert isinstance(copy.deepcopy(layer).weight, nn.Parameter)
+
+
+def test_a_lazy_module_is_copied_and_pickled_before_its_first_call() -> None:
+    layer = nn.LazyBatchNorm1d(dtype=cr.float64)
+    for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert copied.has_uninitialized_params()
+        assert copied.weight is not layer.weight
+        assert copied.weight.dtype == cr.float64
+        copied(cr.ones(3, 2, dtype=cr.float64))
+        assert isinstance(copied.weight, nn.Parameter)
+        assert copied.running_mean.shape == (2,)
+    assert layer.has_uninitialized_params()
 
 
 class Scale(nn.modules.lazy.LazyModuleMixin, nn.Module):

@@ -9,7 +9,7 @@ import pickle
 import weakref
 from collections import OrderedDict
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -381,6 +381,120 @@ def test_hooks_of_state_dicts() -> None:
     layer.register_load_state_dict_post_hook(lambda m, keys: loaded.append(keys))
     layer.load_state_dict(layer.state_dict())
     assert len(loaded) == 1
+
+
+def test_hooks_of_all_modules_run_first_and_can_be_removed() -> None:
+    hooks, seen = nn.modules.module, []
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    net[1].register_forward_hook(lambda m, args, out: seen.append("own"))
+    with contextlib.ExitStack() as stack:
+        for register, hook in (
+            (hooks.register_module_forward_pre_hook, lambda m, args: (args[0] * 2,)),
+            (hooks.register_module_forward_hook, lambda m, *rest: seen.append(type(m).__name__)),
+            (hooks.register_module_full_backward_hook, lambda m, gi, go: (gi[0] * 10,)),
+            (hooks.register_module_full_backward_pre_hook, lambda m, go: (go[0] * 2,)),
+        ):
+            stack.enter_context(register(hook))
+        x = cr.ones(1, 2, requires_grad=True)
+        y = net(x)
+        y.sum().backward()
+    assert seen == ["Linear", "Tanh", "own", "Sequential"]
+    assert cr.allclose(y, (2 * net[0](4 * x)).tanh())
+    # 2 before each of three modules, 10 after Tanh, 2 for its doubled argument
+    assert cr.allclose(net[0].bias.grad, 160 * (1 - y[0] ** 2))
+
+
+def test_hooks_that_see_new_members_may_replace_them() -> None:
+    hooks, seen = nn.modules.module, []
+
+    def note(m: Any, name: str, value: Any) -> Any:
+        seen.append(name)
+        return nn.Tanh() if name == "replaced" else None
+
+    with (
+        hooks.register_module_parameter_registration_hook(note),
+        hooks.register_module_buffer_registration_hook(note),
+        hooks.register_module_module_registration_hook(note),
+    ):
+        net = nn.Module()
+        net.layer = nn.Linear(1, 1)
+        net.register_buffer("mean", cr.ones(1), persistent=False)
+        net.replaced = nn.ReLU()
+    net.after = nn.ReLU()
+    assert seen == ["weight", "bias", "layer", "mean", "replaced"]
+    assert isinstance(net.replaced, nn.Tanh)
+
+
+def test_hooks_that_always_run_do_so_after_an_error() -> None:
+    layer, seen = nn.Linear(2, 1), []
+
+    def fail(*args: Any) -> None:
+        raise ValueError("of a hook")
+
+    layer.register_forward_hook(lambda m, args, out: seen.append("never"))
+    layer.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)
+    layer.register_forward_hook(fail, always_call=True)
+    with (
+        pytest.raises(ValueError, match=r"\(1x3\)|1x3"),
+        pytest.warns(UserWarning, match="silenced as another error was raised in forward: of a"),
+    ):
+        layer(cr.ones(1, 3))
+    assert seen == [None]
+    with pytest.raises(ValueError, match="of a hook"):
+        layer(cr.ones(1, 2))
+    assert seen[1] == "never"
+    assert len(seen) == 3  # each once
+
+
+class Parts(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_backward_hooks_and_outputs_of_other_kinds() -> None:
+    class Both(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Parts(x * 2, x * 3) if x.numel() > 1 else {"x": x}
+
+    layer, seen = Both(), []
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append(len(go)))
+    x = cr.ones(2, requires_grad=True)
+    out = layer(x)
+    assert isinstance(out, Parts)
+    out.second.sum().backward()
+    assert seen == [2]
+    assert x.grad.tolist() == [3.0, 3.0]
+    with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors but received"):
+        layer(x[:1])
+
+
+def test_backward_hooks_check_what_they_return() -> None:
+    layer = nn.Linear(2, 1)
+    with (
+        layer.register_full_backward_pre_hook(lambda m, go: ()),
+        pytest.raises(RuntimeError, match="grad_output, got 0, but expected 1"),
+    ):
+        layer(cr.ones(1, 2)).sum().backward()
+    with (
+        layer.register_full_backward_hook(lambda m, gi, go: (cr.ones(1, 2),)),
+        pytest.raises(RuntimeError, match="where no input requires gradient"),
+    ):
+        layer(cr.ones(1, 2)).sum().backward()
+
+
+def test_backward_hooks_and_a_second_derivative() -> None:
+    """The gradient of the gradient reaches the input without passing the output."""
+    layer, seen = nn.Linear(2, 1), []
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append(1))
+    x = cr.ones(1, 2, requires_grad=True)
+    (g,) = cr.autograd_grad(layer(x).pow(2).sum(), x, create_graph=True)
+    g.pow(2).sum().backward()
+    with_hook = layer.weight.grad.clone()
+    layer._backward_hooks.clear()
+    layer.weight.grad = x.grad = None
+    (g,) = cr.autograd_grad(layer(x).pow(2).sum(), x, create_graph=True)
+    g.pow(2).sum().backward()
+    assert with_hook.tolist() == layer.weight.grad.tolist()
 
 
 # --- containers and transforms --------------------------------------------------------------------

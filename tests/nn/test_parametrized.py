@@ -447,3 +447,47 @@ def test_a_sequence_may_have_parameters_too() -> None:
     net = Scaled(nn.Linear(2, 2), nn.ReLU())
     assert len(net) == len(list(net)) == 2
     assert net(cr.ones(2)).shape == (2,)
+
+
+class Cayley(nn.Module):
+    """Orthogonal matrices of skew-symmetric ones, times a matrix that the right inverse sets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("base", cr.eye(3))
+
+    def forward(self, x: Any) -> Any:
+        skew = x.triu(1) - x.triu(1).T
+        return self.base @ cr.linalg.solve(cr.eye(3) + skew, cr.eye(3) - skew)
+
+    def right_inverse(self, x: Any) -> Any:
+        if not cr.allclose(x.T @ x, cr.eye(3), atol=1e-4):
+            raise ValueError("not orthogonal")
+        self.base = x
+        return cr.zeros_like(x)
+
+
+def test_a_second_parametrization_need_not_invert_what_it_does_not_return() -> None:
+    class Half(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x / 2
+
+    layer = nn.Linear(3, 3)
+    parametrize.register_parametrization(layer, "weight", Half())
+    parametrize.register_parametrization(layer, "weight", Cayley())  # the weight isn't orthogonal
+    assert cr.allclose(layer.weight.T @ layer.weight, cr.eye(3), atol=1e-5)
+    with pytest.raises(ValueError, match="not orthogonal"):
+        layer.weight = cr.ones(3, 3)
+
+
+def test_a_right_inverse_returns_tensors() -> None:
+    class Wrong(nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x
+
+        def right_inverse(self, x: Any) -> Any:
+            return None, x
+
+    layer = nn.Linear(3, 3)
+    with pytest.raises(ValueError, match="got element 0 of the sequence with type NoneType"):
+        parametrize.register_parametrization(layer, "weight", Wrong())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,13 @@ def test_errors_name_what_was_expected() -> None:
         swa_utils.AveragedModel(layer, None, average, swa_utils.get_swa_multi_avg_fn())
     with pytest.raises(cr.ShapeError, match=r"update_parameters.*\[1, 2\].*\[1, 3\]"):
         swa_utils.AveragedModel(layer).update_parameters(cr.nn.Linear(3, 1))
+
+
+def test_averaged_models_are_pickled() -> None:
+    for how in ({}, {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.5)}):
+        average = swa_utils.AveragedModel(net(cr), **how)
+        average.update_parameters(net(cr))
+        copied, other = pickle.loads(pickle.dumps(average)), net(cr)
+        for each in (average, copied):
+            each.update_parameters(other)
+        assert copied.module[0].weight.tolist() == average.module[0].weight.tolist()

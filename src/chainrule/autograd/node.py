@@ -61,18 +61,18 @@ class RemovableHandle:
     It does not keep the hook alive: the node does.
     """
 
-    __slots__ = ("_hooks", "_key")
+    __slots__ = ("hooks_dict_ref", "id")
 
     def __init__(self, hooks: HookDict, hook: Callable[..., Any]) -> None:
-        self._hooks = weakref.ref(hooks)
-        self._key = next_seq()
-        hooks[self._key] = hook
+        self.hooks_dict_ref = weakref.ref(hooks)
+        self.id = next_seq()
+        hooks[self.id] = hook
 
     def remove(self) -> None:
         """Remove the hook; removing it twice is fine."""
-        hooks = self._hooks()
+        hooks = self.hooks_dict_ref()
         if hooks is not None:
-            hooks.pop(self._key, None)
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -146,7 +146,11 @@ class _Uninitialized(Tensor):
         return f"<{type(self).__name__}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self._refuse()
+        return type(self), (self.requires_grad, str(self.device), self.dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        kind, arguments = self.__reduce_ex__(2)
+        return memo.setdefault(id(self), kind(*arguments))
 
 
 class UninitializedParameter(_Uninitialized):

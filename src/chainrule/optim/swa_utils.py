@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -59,12 +60,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """
     if not 0 <= decay <= 1:
         raise ArgumentError(f"Invalid decay value {decay}, expected a value in [0, 1]")
-
-    def average(averaged: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
-        with no_grad():
-            return decay * averaged + (1 - decay) * current
-
-    return average
+    return functools.partial(_moved, decay)
 
 
 def get_swa_avg_fn() -> Average:
@@ -80,13 +76,18 @@ def get_swa_avg_fn() -> Average:
     >>> average(cr.tensor(1.0), cr.tensor(4.0), 2)
     tensor(2.)
     """
+    return _mean
 
-    def average(averaged: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
-        with no_grad():
-            step: Tensor = (current - averaged) / (num_averaged + 1)
-            return averaged + step
 
-    return average
+def _moved(decay: float, averaged: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
+    with no_grad():
+        return decay * averaged + (1 - decay) * current
+
+
+def _mean(averaged: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
+    with no_grad():
+        step: Tensor = (current - averaged) / (num_averaged + 1)
+        return averaged + step
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
@@ -100,12 +101,15 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
 
 def _in_place(average: Average) -> MultiAverage:
-    def update(averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
-        with no_grad():
-            for old, new in zip(averaged, current, strict=True):
-                old.copy_(average(old, new, num_averaged))
+    return functools.partial(_update_in_place, average)
 
-    return update
+
+def _update_in_place(
+    average: Average, averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any
+) -> None:
+    with no_grad():
+        for old, new in zip(averaged, current, strict=True):
+            old.copy_(average(old, new, num_averaged))
 
 
 class AveragedModel(Module):

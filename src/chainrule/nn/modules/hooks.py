@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.function import Function
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.node import HookDict, RemovableHandle
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import LocatedError
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """The hooks of a module, by kind; those of calls are pairs (takes keywords, hook)."""
+    """The hooks of a module, by kind; those of calls begin with (takes keywords, hook)."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, HookDict] = {}
@@ -70,7 +72,8 @@ class HookView(MutableMapping[int, Callable[..., Any]]):
     def __setitem__(self, key: int, hook: Callable[..., Any]) -> None:
         if self._module._hooks is None:
             self._module._hooks = Hooks()
-        self._own()[key] = (False, hook) if self._paired else hook
+        flagged = (False, hook, False) if self._kind == "post" else (False, hook)
+        self._own()[key] = flagged if self._paired else hook
 
     def __delitem__(self, key: int) -> None:
         del self._own()[key]
@@ -98,6 +101,9 @@ class HookDictionary:
         view, hooks = HookView(module, self._kind), dict(hooks)
         view.clear()
         view.update(hooks)
+
+    def __delete__(self, module: Module) -> None:
+        HookView(module, self._kind).clear()
 
 
 class Hooked:
@@ -133,10 +139,11 @@ class Hooked:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; it may return another output."""
-        if always_call:
-            raise NotImplementedError("always_call=True is not supported: catch the error instead")
-        return self._hook("post", (with_kwargs, hook), prepend)
+        """Call ``hook(module, args, output)`` after `forward`; it may return another output.
+
+        With `always_call`, also if `forward` raises: then its output is None.
+        """
+        return self._hook("post", (with_kwargs, hook, always_call), prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -204,35 +211,146 @@ def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True)
 GLOBAL_HOOKS = Hooks()
 """Hooks of all modules, of the kinds pre, post, backward and backward_pre."""
 
+REGISTRATION_HOOKS = Hooks()
+"""Hooks of all modules that see each new member, by the kind of the member."""
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, args)`` before `forward` of every module; it may return other args."""
+    return GLOBAL_HOOKS.add("pre", (False, hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call ``hook(module, args, output)`` after `forward` of every module.
+
+    It may return another output, and runs before the module's own hooks.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> from chainrule.nn.modules.module import register_module_forward_hook
+    >>> def show(module, args, output):
+    ...     print(type(module).__name__, output.shape)
+    >>> with register_module_forward_hook(show):
+    ...     y = cr.nn.Sequential(cr.nn.Linear(3, 2), cr.nn.Tanh())(cr.ones(4, 3))
+    Linear (4, 2)
+    Tanh (4, 2)
+    Sequential (4, 2)
+    """
+    return GLOBAL_HOOKS.add("post", (with_kwargs, hook, always_call))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` in the backward pass of every module."""
+    return GLOBAL_HOOKS.add("backward", hook)
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_output)`` before the backward pass of every module."""
+    return GLOBAL_HOOKS.add("backward_pre", hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, parameter)`` for each new parameter; it may return another."""
+    return REGISTRATION_HOOKS.add("parameter", hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` for each new buffer; it may return another."""
+    return REGISTRATION_HOOKS.add("buffer", hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, submodule)`` for each new submodule; it may return another."""
+    return REGISTRATION_HOOKS.add("module", hook)
+
+
+def shown_to_hooks(module: Module, kind: str, name: str, value: Any) -> Any:
+    """Return what hooks make of a new member."""
+    for hook in REGISTRATION_HOOKS.of("buffer" if kind == "transient" else kind):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
+
 
 def call_with_hooks(
     module: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return what `forward` returns, between the hooks of a module."""
-    own = module._hooks or Hooks()
-    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("pre"), *own.of("pre")]:
-        changed = hook(module, args, kwargs) if takes_kwargs else hook(module, args)
+    call = _Call(module, args, kwargs)
+    try:
+        return call.run(forward)
+    except Exception:
+        call.failed()
+        raise
+
+
+class _Call:
+    """A call of a module that has hooks."""
+
+    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module, self.args, self.kwargs = module, args, kwargs
+        self.own = module._hooks or Hooks()
+        self.result: Any = None
+        self.called: list[Any] = []  # hooks after the call
+
+    def run(self, forward: Callable[..., Any]) -> Any:
+        """Return the output."""
+        for takes_kwargs, hook in [*GLOBAL_HOOKS.of("pre"), *self.own.of("pre")]:
+            self._replace_arguments(takes_kwargs, hook)
+        backward = [*GLOBAL_HOOKS.of("backward"), *self.own.of("backward")]
+        before = [*GLOBAL_HOOKS.of("backward_pre"), *self.own.of("backward_pre")]
+        watch = _BackwardHooks(self.module, backward, before) if backward or before else None
+        if watch:
+            self.args = watch.inputs(self.args)
+        self.result = forward(*self.args, **self.kwargs)
+        for registered in self._after():
+            self._call_after(registered)
+        return watch.outputs(self.result) if watch else self.result
+
+    def _replace_arguments(self, takes_kwargs: bool, hook: Any) -> None:
+        given = (self.args, self.kwargs) if takes_kwargs else (self.args,)
+        changed = hook(self.module, *given)
         if changed is None:
-            continue
-        if takes_kwargs:
-            if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError(
-                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
-                    f"got {changed!r}"
+            return
+        if not takes_kwargs:
+            self.args = changed if isinstance(changed, tuple) else (changed,)
+            return
+        if not (isinstance(changed, tuple) and len(changed) == 2):
+            raise RuntimeError(
+                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
+                f"got {changed!r}"
+            )
+        self.args, self.kwargs = changed
+
+    def _after(self) -> list[Any]:
+        return [*GLOBAL_HOOKS.of("post"), *self.own.of("post")]
+
+    def _call_after(self, registered: Any) -> None:
+        self.called.append(registered)
+        takes_kwargs, hook, _ = registered
+        given = (self.args, self.kwargs) if takes_kwargs else (self.args,)
+        changed = hook(self.module, *given, self.result)
+        self.result = self.result if changed is None else changed
+
+    def failed(self) -> None:
+        """Call the hooks that run in any case, and have not yet."""
+        for registered in self._after():
+            if not registered[2] or any(registered is each for each in self.called):
+                continue
+            try:
+                self._call_after(registered)
+            except Exception as error:
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was "
+                    f"silenced as another error was raised in forward: {error}",
+                    stacklevel=user_stack_level(),
                 )
-            args, kwargs = changed
-        else:
-            args = changed if isinstance(changed, tuple) else (changed,)
-    backward = [*GLOBAL_HOOKS.of("backward"), *own.of("backward")]
-    before = [*GLOBAL_HOOKS.of("backward_pre"), *own.of("backward_pre")]
-    watch = _BackwardHooks(module, backward, before) if backward or before else None
-    if watch:
-        args = watch.inputs(args)
-    result = forward(*args, **kwargs)
-    for takes_kwargs, hook in [*GLOBAL_HOOKS.of("post"), *own.of("post")]:
-        changed = hook(module, args, kwargs, result) if takes_kwargs else hook(module, args, result)
-        result = result if changed is None else changed
-    return watch.outputs(result) if watch else result
 
 
 class _Passage(Function):
@@ -267,11 +385,8 @@ class _BackwardHooks:
         return args
 
     def _inputs_arrived(self, grad_inputs: Any, _: Any) -> Any:
-        if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one: the "
-                "forward of the module reached its inputs by another way"
-            )
+        if self.grad_outputs is None:  # in a pass that came by another way, as of a gradient
+            return None
         shown = self._all(grad_inputs)
         for hook in self.hooks:
             changed = hook(self.module, shown, self.grad_outputs)
@@ -293,7 +408,14 @@ class _BackwardHooks:
 
     def outputs(self, result: Any) -> Any:
         """Pass the result through a node that keeps its gradients for the hooks."""
-        single = not isinstance(result, tuple | list)
+        if not isinstance(result, Tensor | tuple | list):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=user_stack_level(),
+            )
+            return result
+        single = isinstance(result, Tensor)
         values: tuple[Any, ...] = (result,) if single else tuple(result)
         positions, values, node = _pass(values)
         if node is None:
@@ -308,15 +430,28 @@ class _BackwardHooks:
                 changed = hook(self.module, grads)
                 if changed is not None:
                     grads = changed if isinstance(changed, tuple) else (changed,)
+                    if len(grads) != len(values):
+                        raise RuntimeError(
+                            "Backward pre hook returned an invalid number of grad_output, got "
+                            f"{len(grads)}, but expected {len(values)}"
+                        )
             if self.watched:
                 self.grad_outputs = grads
             else:  # no gradient flows to the inputs
                 for hook in self.hooks:
-                    hook(self.module, (None,) * self.count, grads)
+                    changed = hook(self.module, (None,) * self.count, grads)
+                    if changed is not None and any(each is not None for each in changed):
+                        raise RuntimeError(
+                            "Backward hook for Modules where no input requires gradient should "
+                            f"always return None or None for all gradients, but got {changed!r}"
+                        )
             return tuple(grads[i] for i in positions)
 
         node.register_prehook(arrived)
-        return values[0] if single else type(result)(values)
+        if single:
+            return values[0]
+        make: Any = type(result)
+        return make(*values) if hasattr(make, "_fields") else make(values)
 
 
 def _pass(values: tuple[Any, ...]) -> tuple[list[int], tuple[Any, ...], Any]:

@@ -12,11 +12,21 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, is_parameter, member_kind
 from chainrule.errors import ArgumentError, ArgumentTypeError, LocatedError
 from chainrule.interrupts import call_then
-from chainrule.nn.modules.hooks import (
+from chainrule.nn.modules.hooks import (  # noqa: F401 - PyTorch has them here
     GLOBAL_HOOKS,
+    REGISTRATION_HOOKS,
     Hooked,
     call_with_hooks,
     note_failure,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    shown_to_hooks,
 )
 from chainrule.nn.modules.members import (
     BUFFER,
@@ -119,9 +129,12 @@ class Module(Stateful, Hooked):
             raise not_initialized(self, f"cannot assign {kind} before Module.__init__() call")
         if kind is None:
             check_member(name, kinds[name], value)
-        elif kinds.get(name) != kind:
-            kinds.pop(name, None)
-            kinds[name] = kind
+        else:
+            if REGISTRATION_HOOKS.any:
+                value = shown_to_hooks(self, kind, name, value)
+            if kinds.get(name) != kind:
+                kinds.pop(name, None)
+                kinds[name] = kind
         self.__dict__[name] = value
 
     if not TYPE_CHECKING:
@@ -147,6 +160,8 @@ class Module(Stateful, Hooked):
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if self._kinds.get(name) != kind and hasattr(self, name):
             raise KeyError(f"attribute {name!r} already exists: take another name, or delete it")
+        if REGISTRATION_HOOKS.any:
+            value = shown_to_hooks(self, kind, name, value)
         self.__dict__[name] = value
         self._kinds[name] = kind
 

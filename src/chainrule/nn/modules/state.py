@@ -206,7 +206,8 @@ def _mend_of_names(
 ) -> str:
     """Return what to load if the names are those of the module, but for a prefix or a level."""
     for key in unexpected:
-        if isinstance(state_dict[key], Mapping) and set(missing) <= state_dict[key].keys():
+        value = state_dict.get(key)  # a hook may have added any key
+        if isinstance(value, Mapping) and set(missing) <= value.keys():
             return f"The names are in an entry of the file: write load_state_dict(state[{key!r}])."
     renamed = "write load_state_dict({{{}: value for name, value in state.items()}})."
     if missing and len(missing) == len(unexpected):

@@ -130,6 +130,12 @@ class ParametrizationList(ModuleList):
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple), got "
                 f"{type(value).__name__}"
             )
+        for i, each in enumerate(() if isinstance(value, Tensor) else value):
+            if not isinstance(each, Tensor):
+                raise ArgumentError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors, got element "
+                    f"{i} of the sequence with type {type(each).__name__}"
+                )
         return value
 
     def right_inverse(self, value: Tensor) -> None:
@@ -227,10 +233,12 @@ def register_parametrization(
         found = vars(module)["parametrizations"][tensor_name]
         if not unsafe:
             before = getattr(module, tensor_name)
-            _check_kept("Registering a parametrization", parametrization(before), before)
+            after = parametrization(before)
+            _check_kept("Registering a parametrization", after, before)
             inverse = getattr(parametrization, "right_inverse", None)
-            if inverse is not None:
-                _check_kept("right_inverse", inverse(before), before)
+            if inverse is not None:  # which knows what the parametrization returns, no more
+                with contextlib.suppress(NotImplementedError):
+                    _check_kept("right_inverse", inverse(after), before)
         found.append(parametrization)
         found.unsafe = found.unsafe or unsafe
         return module
