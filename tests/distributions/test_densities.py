@@ -248,6 +248,31 @@ def test_continuous_bernoulli_is_accurate_everywhere(logit: float) -> None:
         np.testing.assert_allclose(slope, (near[0] - near[1]) / (2 * step), rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("logit", [0.59, 0.61, -40.0, 1e9, -3e6])
+def test_steep_continuous_bernoulli_densities_do_not_cancel(logit: float) -> None:
+    """They are the exponential distribution's of the distance to the likelier end."""
+    stats = pytest.importorskip("scipy.stats")
+    dist = D.ContinuousBernoulli(logits=cr.tensor(logit, dtype=cr.float32))
+    distance = np.array([0.0, 0.5 / abs(logit)])
+    x = cr.tensor(1 - distance if logit > 0 else distance, dtype=cr.float32)
+    if logit > 1e6:
+        x, distance = cr.ones(1, dtype=cr.float32), np.zeros(1)
+    limit = stats.expon(scale=1 / abs(logit))
+    if abs(logit) < 30:  # SciPy's overflows
+        limit = stats.truncexpon(abs(logit), scale=1 / abs(logit))
+    np.testing.assert_allclose(dist.log_prob(x), limit.logpdf(distance), rtol=1e-5)
+    np.testing.assert_allclose(dist.entropy(), limit.entropy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["VonMises", "Gamma", "Beta", "Normal", "Poisson", "StudentT"])
+def test_numbers_as_parameters_give_draws_without_dimensions(kind: str) -> None:
+    dist = getattr(D, kind)(*(0.5, 2.0)[: 1 if kind in ("Poisson", "StudentT") else 2])
+    drawn = dist.sample()
+    assert drawn.shape == ()
+    assert drawn.dtype == cr.get_default_dtype()
+    assert dist.sample((3,)).shape == (3,)
+
+
 @pytest.mark.parametrize("shape", [0.0, 1e-7, 0.9e-3, 1.1e-3, -1e-3])
 def test_generalised_pareto_is_smooth_at_zero(shape: float) -> None:
     stats = pytest.importorskip("scipy.stats")

@@ -44,6 +44,7 @@ def noise(method: str, shape: Sequence[int], like: Tensor) -> Tensor:
 
 
 def _leaf(drawn: Any, like: Tensor) -> Tensor:
+    drawn = np.asarray(drawn) if isinstance(drawn, float) else drawn  # of shape ()
     return leaf(namespace(drawn).asarray(drawn).astype(like.dtype), like.device)
 
 

@@ -348,8 +348,10 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self.icdf(draws.uniform(self._extended_shape(sample_shape), self._like))
 
     def log_prob(self, value: Operand) -> Tensor:
-        half = 0.5 * self.logits
-        return half * (2 * self._value(value) - 1) - _log_sinhc(half)
+        x, half = self._value(value), 0.5 * self.logits
+        # Steep ones by the distance to the likelier end, so that large logits don't cancel
+        steep = self.logits * ops.where(half > 0, x - 1, x) - _log_decay(_steepness(half))
+        return ops.where(ops.abs(half) < _SMALL, half * (2 * x - 1) - _log_sinhc(half), steep)
 
     def cdf(self, value: Operand) -> Tensor:
         return self._fraction(ops.clamp(self._value(value), 0, 1))
@@ -368,7 +370,9 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     def entropy(self) -> Tensor:
         half = 0.5 * self.logits
-        return _log_sinhc(half) - half * _langevin(half)
+        y = _steepness(half)
+        steep = _log_decay(y) + 1 + 2 * y * ops.exp(-2 * y) / ops.expm1(-2 * y)
+        return ops.where(ops.abs(half) < _SMALL, _log_sinhc(half) - half * _langevin(half), steep)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -379,18 +383,32 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return half + _log_sinhc(half)
 
 
+_SMALL = 0.3
+"""Below it, functions of the continuous Bernoulli distribution are computed by series."""
+
+
 def _near_zero(y: Tensor, series: tuple[float, ...], far: Any) -> Tensor:
     """Return a power series in y² where y is small, else a function of |y|."""
-    is_small = ops.abs(y) < 0.3
+    is_small = ops.abs(y) < _SMALL
     square = ops.square(ops.where(is_small, y, 0.0))
     near = reduce(lambda total, c: total * square + c, reversed(series), full_like(square, 0.0))
-    return ops.where(is_small, near, far(ops.where(is_small, 1.0, ops.abs(y))))
+    return ops.where(is_small, near, far(_steepness(y)))
+
+
+def _steepness(y: Tensor) -> Tensor:
+    """Return |y|, and 1 where series are used."""
+    return ops.where(ops.abs(y) < _SMALL, 1.0, ops.abs(y))
+
+
+def _log_decay(y: Tensor) -> Tensor:
+    """Return log((1 - exp(-2 y)) / (2 y)), the mean of exp(-2 y x) for x from 0 to 1."""
+    return ops.log(-ops.expm1(-2 * y) / (2 * y))
 
 
 def _log_sinhc(y: Tensor) -> Tensor:
     """Return log(sinh(y) / y)."""
     series = (0.0, 1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775, -691 / 3831077250)
-    return _near_zero(y, series, lambda y: y + ops.log(-ops.expm1(-2 * y) / (2 * y)))
+    return _near_zero(y, series, lambda y: y + _log_decay(y))
 
 
 def _langevin(y: Tensor) -> Tensor:
