@@ -69,6 +69,8 @@ BAGS: dict[str, tuple[Any, ...]] = {
     "offsets": (np.array([0, 1, 1, 4, 2]), np.array([0, 2, 2, 3]), {}),
     "last": (np.array([0, 1, 1, 4, 2]), np.array([0, 2, 5]), {"include_last_offset": True}),
     "padding": (np.array([0, 1, 1, 4, 1]), np.array([0, 2, 4]), {"padding_idx": 1}),
+    "all padding": (np.array([[1, 1], [1, 1]]), None, {"padding_idx": 1}),
+    "nothing": (np.array([], np.int64), np.array([0, 0]), {}),
 }
 
 

@@ -61,6 +61,9 @@ def test_a_packed_sequence_is_a_tuple_with_conversions() -> None:
     assert isinstance(packed.to(cr.float64).half(), rnn.PackedSequence)
     assert packed.long().int().data.dtype == cr.int32
     assert not packed.cpu().pin_memory().is_cuda
+    assert packed.to(packed.data.dtype) is packed.cpu()
+    sizes = [each.data.dtype.itemsize for each in (packed.short(), packed.char(), packed.byte())]
+    assert sizes == [2, 1, 1]
     made = rnn.PackedSequence(packed.data, packed.batch_sizes, cr.tensor([1, 0]))
     assert made.unsorted_indices.tolist() == [1, 0]
 
@@ -74,6 +77,7 @@ def test_a_packed_sequence_is_a_tuple_with_conversions() -> None:
         (lambda x: rnn.pack_padded_sequence(x, [2]), "a length for each of 2 sequences"),
         (lambda x: rnn.pack_padded_sequence(x, [2.0, 1.0]), "float64 lengths"),
         (lambda x: rnn.pad_sequence([]), "empty list"),
+        (lambda x: rnn.pad_sequence(5), "Expected iterable for input sequences"),
         (lambda x: rnn.pad_sequence([x], padding_side="top"), "'left' or 'right', got 'top'"),
         (lambda x: rnn.pad_sequence([x, x[:, :1]]), "differ in their first dimension only"),
         (
@@ -85,7 +89,7 @@ def test_a_packed_sequence_is_a_tuple_with_conversions() -> None:
     ],
 )
 def test_errors(call: Any, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((ValueError, TypeError), match=text):
         call(cr.ones(3, 2, 4))
 
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.arguments import tensor_of
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.linalg import qr
 from chainrule.missing_names import missing
-from chainrule.random import normal, rand, randperm
+from chainrule.random import normal as draw_normal  # `normal` was the name of `normal_`
+from chainrule.random import rand, randperm
 from chainrule.special import erfinv
 
 if TYPE_CHECKING:
@@ -81,11 +83,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     1.0
     """
     if nonlinearity == "leaky_relu":
+        if isinstance(param, bool) or not isinstance(param, int | float | None):
+            raise ArgumentError(f"negative_slope {param!r} not a valid number")
         return math.sqrt(2 / (1 + (0.01 if param is None else float(param)) ** 2))
     if nonlinearity not in _GAINS:
         known = ", ".join([*_GAINS, "leaky_relu"])
         raise ArgumentError(f"Unsupported nonlinearity {nonlinearity!r}: expected one of {known}")
     return _GAINS[nonlinearity]
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    """Return whether there is nothing to fill, with PyTorch's warning."""
+    if 0 in tensor.shape:
+        warnings.warn(
+            f"Initializing zero-element tensors is a no-op: the shape is {list(tensor.shape)}",
+            stacklevel=user_stack_level(),
+        )
+    return 0 in tensor.shape
 
 
 def _fans(tensor: Tensor, name: str) -> tuple[int, int]:
@@ -329,7 +343,7 @@ def kaiming_uniform_(
     >>> kaiming_uniform_(cr.empty(3, 6)).abs().max() <= 1
     tensor(True)
     """
-    if 0 in tensor.shape:
+    if _is_empty(tensor):
         return tensor
     fan = _fan(tensor, mode, "kaiming_uniform_")
     bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / fan)
@@ -353,7 +367,7 @@ def kaiming_normal_(
     >>> kaiming_normal_(cr.empty(3, 6), mode="fan_out", nonlinearity="relu").shape
     (3, 6)
     """
-    if 0 in tensor.shape:
+    if _is_empty(tensor):
         return tensor
     fan = _fan(tensor, mode, "kaiming_normal_")
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
@@ -383,7 +397,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     shape = max(rows, columns), min(rows, columns)
-    drawn: Any = normal(0.0, 1.0, shape, rng=generator)
+    drawn: Any = draw_normal(0.0, 1.0, shape, rng=generator)
     q, r = qr(drawn)
     q = q * r.diagonal().sign()
     q = q.T if rows < columns else q
@@ -437,4 +451,9 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     """Return a function under its name of 2017, without the underscore."""
     if name not in _FORMER:
         raise missing(__name__, name)
+    warnings.warn(
+        f"nn.init.{name} is deprecated: write nn.init.{name}_",
+        FutureWarning,
+        stacklevel=user_stack_level(),
+    )
     return globals()[f"{name}_"]  # type: ignore[no-any-return]

@@ -328,8 +328,9 @@ def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) 
 def _bag_maxima(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
     """Return the maxima of each bag and column, taken from the first row that has them."""
     width = table.shape[1]
-    if not numbers.size:
-        return constant(np.zeros((count, width), table.dtype), table)
+    if not numbers.size:  # zeros, recorded: a network still has gradients
+        rows = indexing.index.apply(table, key=numbers)
+        return indexing.index_add.apply(rows, shape=(count, width), key=bag)
     check_known(numbers, "embedding_bag with mode='max'", "take embedding() and amax()")
     rows, numbers = move(table._array[numbers], CPU), move(numbers, CPU)
     starts = np.searchsorted(bag, np.arange(count))

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import full, tensor
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.ops import cat
 
 __all__ = [
@@ -94,8 +94,9 @@ class PackedSequence(_Fields):
         return self._known
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Convert the data, as `Tensor.to`."""
-        return self.with_data(self.data.to(*args, **kwargs))
+        """Convert the data, as `Tensor.to`: this itself if there is nothing to convert."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else self.with_data(data)
 
     def cpu(self) -> PackedSequence:
         """Move the data to the CPU."""
@@ -128,6 +129,18 @@ class PackedSequence(_Fields):
     def int(self) -> PackedSequence:
         """Convert the data to int32."""
         return self.to("int32")
+
+    def short(self) -> PackedSequence:
+        """Convert the data to int16."""
+        return self.to("int16")
+
+    def char(self) -> PackedSequence:
+        """Convert the data to int8."""
+        return self.to("int8")
+
+    def byte(self) -> PackedSequence:
+        """Convert the data to uint8."""
+        return self.to("uint8")
 
     @property
     def is_cuda(self) -> bool:
@@ -329,6 +342,11 @@ def pad_sequence(
     if padding_side not in ("right", "left"):
         raise ArgumentError(
             f"pad_sequence: padding_side should be 'left' or 'right', got {padding_side!r}"
+        )
+    if not isinstance(sequences, Iterable):
+        raise ArgumentTypeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: "
+            f"{type(sequences)}"
         )
     listed = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not listed:
