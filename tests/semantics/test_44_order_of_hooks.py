@@ -143,6 +143,18 @@ def test_s44_a_post_accumulate_hook_gets_the_leaf_with_its_gradient(lib):
     assert seen == [(True, [2.0, 2.0]), (True, [5.0, 5.0])]
 
 
+def test_s44_a_post_accumulate_hook_may_return_the_leaf(lib):
+    """As PyTorch's example does; anything else is an error."""
+    x = lib.leaf([1.0, 2.0])
+    handle = x.register_post_accumulate_grad_hook(lambda p: p.add_(p.grad, alpha=-0.5))
+    x.sum().backward()
+    handle.remove()
+    assert x.tolist() == [0.5, 1.5]
+    x.register_post_accumulate_grad_hook(lambda p: 5)
+    with pytest.raises((RuntimeError, TypeError), match="hook"):
+        x.sum().backward()
+
+
 def test_s44_a_post_accumulate_hook_may_be_an_optimiser(lib):
     x = lib.leaf([1.0, 2.0])
 

@@ -21,8 +21,11 @@ def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
     """Call the post-accumulate hooks of a leaf."""
     if node.hooks is not None and leaf is not None:
         for hook in list(node.hooks.post_accumulate.values()):
-            if hook(leaf) is not None:
-                raise AutogradError(f"hooks should return None. {name_of(hook)!r} did not.")
+            result = hook(leaf)  # PyTorch's example returns the leaf, which it has written to
+            if result is not None and not isinstance(result, Tensor):
+                raise AutogradError(
+                    f"hooks should return None. {name_of(hook)!r} returned {type(result).__name__}."
+                )
 
 
 def name_of(hook: Any) -> str:
