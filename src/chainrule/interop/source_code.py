@@ -24,14 +24,25 @@ from chainrule.interop.operands import is_tracked
 __all__ = ["recording_code", "run_code"]
 
 
-def recording_code(loader: SourceFileLoader, name: str) -> CodeType | None:
-    """Return the code of a module that makes numbers by ``float(x)``; None if it doesn't."""
+def recording_code(
+    loader: SourceFileLoader, name: str, *, has_shortcuts: bool = False
+) -> CodeType | None:
+    """Return the code of a module that makes numbers by ``float(x)``; None if it doesn't.
+
+    With `has_shortcuts`, what it leaves out where a number happens to be 1, or an array 0, is
+    computed for those that are differentiated: they have a derivative there, too.
+    """
     path = loader.get_filename(name)
     source = loader.get_data(path)
-    if not _MAKES_NUMBERS.search(source):
+    changes: list[ast.NodeTransformer] = [_Numbers()] if _MAKES_NUMBERS.search(source) else []
+    if has_shortcuts and _SHORTCUTS.search(source):
+        changes.append(_Shortcuts())
+    if not changes:
         return None
-    tree = ast.fix_missing_locations(_Numbers().visit(ast.parse(source, path)))
-    return compile(tree, path, "exec", dont_inherit=True)
+    tree = ast.parse(source, path)
+    for change in changes:
+        tree = change.visit(tree)
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
 def run_code(code: CodeType, module: ModuleType, find: Callable[[str, Sequence[str]], Any]) -> None:
@@ -64,7 +75,10 @@ def _recording_builtins(find: Callable[[str, Sequence[str]], Any]) -> dict[str, 
         found = find(absolute, names)
         return builtins.__import__(name, globals, locals, names, level) if found is None else found
 
-    own: dict[str, Any] = {_AS_NUMBER: _as_number, "isinstance": _is_instance}
+    own: dict[str, Any] = {
+        **{_AS_NUMBER: _as_number, "isinstance": _is_instance},
+        **{_DIFFERS: _differs, _ANY: _any},
+    }
     return {**vars(builtins), **own, "__import__": import_}
 
 
@@ -88,6 +102,44 @@ class _Numbers(ast.NodeTransformer):
             return node
         named = ast.Name(_AS_NUMBER, ast.Load())
         return ast.copy_location(ast.Call(named, [kind, *args], []), node)
+
+
+_SHORTCUTS = re.compile(rb"!= 1\b|\bany\(\w+\)")
+
+
+class _Shortcuts(ast.NodeTransformer):
+    """Replaces ``x != 1`` by ``_DIFFERS(x, 1)``, and ``np.any(x)`` by ``_ANY(np.any, x)``."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Replace a comparison."""
+        self.generic_visit(node)
+        (other, *_), (operator, *_) = node.comparators, node.ops
+        is_one = isinstance(other, ast.Constant) and other.value == 1
+        if not is_one or not isinstance(operator, ast.NotEq) or len(node.ops) > 1:
+            return node
+        args = [node.left, other]
+        return ast.copy_location(ast.Call(ast.Name(_DIFFERS, ast.Load()), args, []), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace a call."""
+        self.generic_visit(node)
+        kind, args = node.func, node.args
+        if getattr(kind, "attr", "") != "any" or len(args) != 1 or node.keywords:
+            return node
+        return ast.copy_location(ast.Call(ast.Name(_ANY, ast.Load()), [kind, *args], []), node)
+
+
+_DIFFERS, _ANY = "_chainrule_differs", "_chainrule_any"
+
+
+def _differs(x: Any, number: Any) -> Any:
+    """Return whether a number is another, as one that is differentiated is in general."""
+    return (isinstance(x, Tensor) and not x.ndim and is_tracked(x)) or x != number
+
+
+def _any(function: Callable[..., Any], x: Any) -> Any:
+    """Return whether an array has other elements than 0, as one that is differentiated has."""
+    return (isinstance(x, Tensor) and is_tracked(x)) or function(x)
 
 
 _AS_NUMBER = "_chainrule_as_number"

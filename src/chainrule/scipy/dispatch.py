@@ -152,13 +152,19 @@ def _of_values(scipys: Function, *args: Any, **settings: Any) -> Any:
 
 def are_constants(results: Any) -> bool:
     """Return whether results are integers, truth values and texts, whose derivative is 0."""
-    leaves = [np.asarray(leaf) for leaf in _leaves(results) if leaf is not None]
-    return all(
-        [
-            all(map(are_constants, x.ravel())) if x.dtype == object else x.dtype.kind in "iubU"
-            for x in leaves
-        ]
-    )
+    if isinstance(results, set | frozenset):
+        return all(map(are_constants, results))
+    leaves = [leaf for leaf in _leaves(results) if leaf is not None]
+    return all(map(_is_constant, leaves))
+
+
+def _is_constant(leaf: Any) -> bool:
+    if isinstance(leaf, set | frozenset):
+        return are_constants(leaf)
+    x = np.asarray(leaf)
+    if x.dtype == object:
+        return x.ndim > 0 and all(map(are_constants, x.ravel()))
+    return x.dtype.kind in "iubU"
 
 
 # --- the choice between SciPy's function and ours -------------------------------------------------

@@ -77,11 +77,16 @@ def _attempt(table: Table, name: str) -> Any:
     if not inspect.isfunction(found) or not _is_python(found.__module__):
         return None
 
-    return _naming(f"{table.path}.{name}", functools.partial(_composed, table, name))
+    return _naming(f"{table.path}.{name}", functools.partial(_composed, table, name), scipys)
 
 
-def _naming(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose errors of compiled code name it."""
+def _naming(
+    name: str, function: Callable[..., Any], scipys: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Return a function whose errors of compiled code name it.
+
+    Where that is reached, integers and truth values that SciPy's own finds are constants.
+    """
 
     def call(*args: Any, **settings: Any) -> Any:
         try:
@@ -90,7 +95,13 @@ def _naming(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             is_refused = isinstance(error, DifferentiatedError | MissingRuleError)
             if not is_refused and not _NEEDS_ARRAY.search(str(error)):
                 raise
-            raise missing_rule(name, _COMPILED) from error
+            refused = error
+        if scipys is not None and not any(map(callable, args)):
+            with contextlib.suppress(Exception):
+                found = scipys(*arrays_of(args), **arrays_of(settings))
+                if found is not None and are_constants(found):
+                    return found
+        raise missing_rule(name, _COMPILED) from refused
 
     return call
 
@@ -120,7 +131,8 @@ def run_again(name: str) -> ModuleType:
         spec: Any = find_spec(name)
         made = _RUN[name] = ModuleType(name)
         made.__package__, made.__file__ = name.rpartition(".")[0], spec.origin
-        code = recording_code(spec.loader, name) or spec.loader.get_code(name)
+        code = recording_code(spec.loader, name, has_shortcuts=True)
+        code = code or spec.loader.get_code(name)
         try:
             run_code(code, made, _found)
         except BaseException:
@@ -226,7 +238,8 @@ def _of_numbers(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
         for x in tensors_in((args, settings)):
             if not is_known(x._array):
                 np.asarray(x._array)  # the error of a symbol or a batched array says what to do
-        numbers, options = arrays_of(args), arrays_of(settings)
+        numbers = [_numbers_in(x) for x in args]
+        options = arrays_of(settings)
         if not is_tracked(args, settings):
             return compiled(*numbers, **options)
         with contextlib.suppress(Exception):
@@ -236,6 +249,11 @@ def _of_numbers(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
         raise missing_rule(name, "it is compiled code")
 
     return function
+
+
+def _numbers_in(x: Any) -> Any:
+    """Return an argument with NumPy's arrays: itself if it has them, as it may be written to."""
+    return x if next(tensors_in(x), None) is None else arrays_of(x)
 
 
 def _fortran(get: Callable[..., Any], names: Any, arrays: Any = (), **settings: Any) -> Any:

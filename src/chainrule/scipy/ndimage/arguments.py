@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
+
+import numpy as np
 
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
@@ -32,11 +35,9 @@ MODES = {
 
 def image(name: str, x: Any, output: Any = None) -> Tensor:
     """Return an image, which has SciPy's dtype of results."""
-    if output is not None:
-        raise ArgumentTypeError(
-            f"{name}: output= is for arrays without a gradient: convert the result"
-        )
     found = tensor_of(x)
+    if output is not None:
+        found = cast(found, _dtype_of(name, output))
     if found.dtype.kind != "f":
         raise DTypeError(
             f"{name}: expected an image of real floating-point numbers, got {found.dtype}, of "
@@ -44,6 +45,17 @@ def image(name: str, x: Any, output: Any = None) -> Tensor:
             "real and imaginary parts of complex numbers each"
         )
     return found
+
+
+def _dtype_of(name: str, output: Any) -> Any:
+    """Return the dtype of results that an argument asks for."""
+    dtype = None if isinstance(output, np.ndarray | Tensor) else np.dtype(output)
+    if dtype is None or dtype.kind not in "fc":
+        raise ArgumentTypeError(
+            f"{name}: where a gradient is recorded, output= is a floating dtype, got "
+            f"{type(output).__name__ if dtype is None else dtype}: assign the result"
+        )
+    return dtype
 
 
 def doubles(name: str, *values: Any) -> list[Tensor]:
@@ -55,7 +67,7 @@ def axes_of(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Return the axes that an argument names: all of them for None."""
     if axes is None:
         return tuple(range(ndim))
-    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    given = tuple([*map(index, np.atleast_1d(axes))])
     for axis in given:
         if not -ndim <= axis < ndim:
             raise ArgumentError(f"{name}: axis {axis} is not one of the {ndim} axes of the image")

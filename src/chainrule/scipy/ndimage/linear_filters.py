@@ -332,17 +332,29 @@ def laplace(
 
 
 def _of_gaussians(
-    name: str, order: int, input: Any, sigma: Any, output: Any, axes: Any, **settings: Any
+    name: str,
+    order: int,
+    input: Any,
+    sigma: Any,
+    output: Any,
+    axes: Any,
+    mode: Any,
+    **settings: Any,
 ) -> list[Tensor]:
-    """Return the derivative of an order along each axis in turn, of an image that is smoothed."""
+    """Return the derivatives of an order along axes, of an image that is smoothed along all axes.
+
+    As in SciPy, the mode of an axis is that of all filters of the derivative along this axis.
+    """
     x = image(name, input, output)
-    axes = axes_of(name, axes, x.ndim)
+    each = each_axis(name, axes_of(name, axes, x.ndim), mode=mode)
     return [
-        gaussian_filter(
-            x, sigma, [order if axis == other else 0 for other in axes], axes=axes, **settings
-        )
-        for axis in axes
+        gaussian_filter(x, sigma, _order_along(axis, order, x.ndim), mode=way, **settings)
+        for axis, way in each
     ]
+
+
+def _order_along(axis: int, order: int, ndim: int) -> list[int]:
+    return [order if axis == other else 0 for other in range(ndim)]
 
 
 @TABLE.function("gaussian_laplace", "composite")

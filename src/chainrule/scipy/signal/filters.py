@@ -234,7 +234,8 @@ def _cascade(sections: Any, x: Tensor, states: list[Tensor]) -> tuple[Tensor, li
 @TABLE.function("sosfilt_zi", "composite")
 def sosfilt_zi(sos: Any) -> Tensor:
     """Return the states of sections of second order whose input has been 1 for ever."""
-    return ops.stack(_resting_cascade(_sections("sosfilt_zi", *inexact("sosfilt_zi", sos))))
+    sections = _rows("sosfilt_zi", *inexact("sosfilt_zi", sos))
+    return ops.stack(_resting_cascade([(b / a[0], a / a[0]) for b, a in sections]))
 
 
 def _resting_cascade(sections: Any) -> list[Tensor]:
@@ -269,10 +270,15 @@ def _taps_of_cascade(sos: Any) -> int:
 
 
 def _sections(name: str, sos: Tensor) -> list[tuple[Tensor, Tensor]]:
-    if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
-        raise ShapeError(f"{name}: sos array must be shape (n_sections, 6), got {list(sos.shape)}")
+    found = _rows(name, sos)
     if holds_somewhere((sos[:, 3] != 1)._array):
         raise ArgumentError(f"{name}: sos[:, 3] should be all ones")
+    return found
+
+
+def _rows(name: str, sos: Tensor) -> list[tuple[Tensor, Tensor]]:
+    if sos.ndim != 2 or sos.shape[1] != 6 or not sos.shape[0]:
+        raise ShapeError(f"{name}: sos array must be shape (n_sections, 6), got {list(sos.shape)}")
     return [(row[:3], row[3:]) for row in sos]
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import fft, ops
+from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.interop.operands import arrays_of, tensor_of
+from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
 from chainrule.scipy.operands import inexact
-from chainrule.scipy.signal.arguments import TABLE, axis_last, padded, vector
+from chainrule.scipy.signal.arguments import TABLE, axis_last, padded
 from chainrule.scipy.signal.convolutions import direct
 
 
@@ -114,25 +115,55 @@ def freqz(
     worN: Any = 512,
     whole: bool = False,
     plot: Any = None,
-    fs: float = 2 * np.pi,
+    fs: Any = 2 * np.pi,
     include_nyquist: bool = False,
 ) -> tuple[Any, Tensor]:
-    """Return frequencies and the response of a filter there, by the coefficients."""
-    b, a = inexact("freqz", b, a)
-    b, a = vector("freqz", "b", b), vector("freqz", "a", a)
-    frequencies, _ = TABLE.scipys.freqz(
-        [1.0], [1.0], arrays_of(worN), whole, None, fs, include_nyquist
-    )
-    angles = -1j * frequencies * (2 * np.pi / fs)
-    complex_dtype = np.result_type(a.dtype, np.complex64)
+    """Return frequencies and the response of a filter there, by the coefficients.
 
-    def polynomial(c: Tensor) -> Tensor:
-        powers = np.exp(np.multiply.outer(angles, np.arange(c.shape[0]))).astype(complex_dtype)
-        if c.is_complex():
-            return tensor_of(powers) @ c
-        return ops.complex(*[tensor_of(part.copy()) @ c for part in (powers.real, powers.imag)])
-
-    response = polynomial(b) / polynomial(a)
+    It has derivatives with respect to frequencies and the sampling frequency, too. Coefficients of
+    several filters are along the first axis, and the others are of a shape that frequencies fit.
+    """
+    b, a = (ops.atleast_1d(x) for x in inexact("freqz", b, a))
+    frequencies, angles = _frequencies(worN, whole, fs, include_nyquist)
+    response = _on_circle(b, angles) / _on_circle(a, angles)
     if plot is not None:
         plot(frequencies, response)
     return frequencies, response
+
+
+def _frequencies(given: Any, whole: bool, fs: Any, include_nyquist: bool) -> tuple[Any, Any]:
+    """Return frequencies in the unit of `fs`, and in radians for each sample."""
+
+    def spaced(fs: Any) -> Any:
+        return TABLE.scipys.freqz([1.0], [1.0], arrays_of(given), whole, None, fs, include_nyquist)
+
+    if is_tracked(given):
+        found = ops.atleast_1d(*inexact("freqz", given))
+        return found, found * (2 * np.pi / fs)
+    if is_tracked(fs) and np.ndim(given) == 0:
+        angles, _ = spaced(2 * np.pi)
+        return angles * (fs / (2 * np.pi)), angles
+    found, _ = spaced(arrays_of(fs))
+    return found, found * (2 * np.pi / fs)
+
+
+def _on_circle(c: Tensor, angles: Any) -> Tensor:
+    """Return the sum of c[k] exp(-i k w) for each angle w."""
+    count, rest = c.shape[0], c.shape[1:]
+    if not rest:
+        parts = _powers(ops if is_tracked(angles) else np, angles[..., None] * np.arange(count), c)
+        if c.is_complex():
+            return ops.complex(*parts) @ c
+        return ops.complex(*[part @ c for part in parts])
+    ones = [1] * (len(rest) - angles.ndim)
+    powers = np.arange(count).reshape(-1, *ones, *[1] * angles.ndim) * angles
+    parts = _powers(ops if is_tracked(angles) else np, powers, c)
+    if c.is_complex():
+        return ops.sum(ops.complex(*parts) * c, dim=0)
+    return ops.complex(*[ops.sum(part * c, dim=0) for part in parts])
+
+
+def _powers(xp: Any, angles: Any, like: Tensor) -> list[Tensor]:
+    """Return the real and imaginary parts of exp(-i w), in the precision of a tensor."""
+    real = np.finfo(like.dtype).dtype
+    return [cast(tensor_of(part), real) for part in (xp.cos(angles), -xp.sin(angles))]

@@ -79,7 +79,11 @@ class _Tree(_OfPoints):
         at = cnp.asarray(as_ndarrays(x))
         if np.ndim(k) or k != 1:
             at = at[..., None, :]
-        distances = cnp.linalg.norm(at - points, ord=p, axis=-1)
+        step, period = at - points, self._found.boxsize
+        if period is not None:  # to the nearest of the periodic images
+            turns = np.round(arrays_of(step) / np.where(period > 0, period, np.inf))
+            step = step - turns * period
+        distances = cnp.linalg.norm(step, ord=p, axis=-1)
         if not known or missing.any():
             distances = cnp.where(missing, np.inf, distances)
         return distances, index

@@ -1,0 +1,106 @@
+"""Calls that SciPy's own tests make, on arrays that record: values, and differences of SciPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+scipy = pytest.importorskip("scipy")
+for module in ("signal", "ndimage", "spatial", "cluster.vq", "cluster.hierarchy"):
+    pytest.importorskip(f"scipy.{module}")
+
+RNG = np.random.default_rng(16)
+IMAGE, VOLUME = RNG.normal(size=(5, 6)), RNG.normal(size=(4, 5, 3))
+SYSTEM = ([[-1.0]], [[1.0]], [[1.0]], [[0.0]])
+SECTIONS = np.array([[0.2, 0.4, 0.2, 1.0, -0.4, 0.2], [0.5, 0.3, 0.1, 1.0, 0.3, 0.1]])
+POINTS = RNG.uniform(0.1, 0.9, size=(9, 3))
+AXES = np.array([0, 2])
+
+# Calls, and the arrays that are differentiated.
+CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    # Where a coefficient is 1, or a signal 0, SciPy leaves out what depends on it.
+    "lfiltic": (
+        lambda s, b, a, y, x: s.signal.lfiltic(b, a, y, x),
+        [[0.5, 1.0, 0.2], [1.0, 0.3], [7.1, 5.4], [5.0, 4.0, 3.0]],
+    ),
+    "lfilter_zi": (lambda s, b, a: s.signal.lfilter_zi(b, a), [[0.5, 1.0, 0.2], [1.0, 0.3]]),
+    "sosfilt_zi": (lambda s, r: s.signal.sosfilt_zi(r), [SECTIONS]),
+    "sosfilt_zi-scaled": (lambda s, r: s.signal.sosfilt_zi(r), [1.5 * SECTIONS]),
+    "lsim": (lambda s, u: s.signal.lsim(SYSTEM, u, np.linspace(0, 1, 4))[1], [np.zeros(4)]),
+    # Settings that have derivatives.
+    "freqz-at": (
+        lambda s, b, a, w: np.abs(s.signal.freqz(b, a, w)[1]),
+        [[0.5, 1.0, 0.2], [1.0, 0.3], [0.3, 1.1]],
+    ),
+    "freqz-fs": (lambda s, fs: s.signal.freqz([0.5, 1.0], 1, 3, fs=fs[0])[0], [[2.5]]),
+    "freqz-several": (
+        lambda s, b, a: np.abs(s.signal.freqz(b, a, 4)[1]),
+        [RNG.normal(size=(3, 2, 1)), [1.0, 0.3]],
+    ),
+    # Filters of images: modes and axes as in SciPy.
+    "laplace-modes": (
+        lambda s, x: s.ndimage.gaussian_laplace(x, 1.0, mode=["reflect", "constant"]), [IMAGE],
+    ),
+    "magnitude-modes": (
+        lambda s, x: s.ndimage.gaussian_gradient_magnitude(x, 1.0, mode=["wrap", "mirror"]),
+        [IMAGE],
+    ),
+    "magnitude-axes": (
+        lambda s, x: s.ndimage.gaussian_gradient_magnitude(x, 1.0, axes=(0, 1)), [VOLUME],
+    ),
+    "gaussian-axes": (
+        lambda s, x: s.ndimage.gaussian_filter(
+            x, [1.0, 0.8], axes=AXES, radius=np.array([2, 3]), order=np.array([0, 1])
+        ),
+        [VOLUME],
+    ),
+    "output": (lambda s, x: s.ndimage.sobel(x, output="float64"), [IMAGE.astype("float32")]),
+    "of-integers": (
+        lambda s, w: s.ndimage.correlate(np.arange(12).reshape(3, 4), w, output=float),
+        [IMAGE[:2, :2]],
+    ),
+    # Neighbours in a period, and lists that SciPy's compiled code writes to.
+    "periodic": (
+        lambda s, x, at: s.spatial.KDTree(x, boxsize=[1.0, 1.5, 0.0]).query(at, 3)[0],
+        [POINTS, 3 * POINTS[:2]],
+    ),
+    "areas": (
+        lambda s, x: s.spatial.SphericalVoronoi(
+            (x - 0.5) / np.linalg.norm(x - 0.5, axis=1)[:, None]
+        ).calculate_areas(),
+        [POINTS],
+    ),
+}  # fmt: skip
+
+
+def steps_of(arrays: list[Any]) -> tuple[Any, ...]:
+    return tuple([np.cos(np.arange(x.size) + 1.0).reshape(x.shape).astype(x.dtype) for x in arrays])
+
+
+def moved(call: Callable[..., Any], arrays: list[Any], h: float) -> Any:
+    doubles = [x + h * step.astype(float) for x, step in zip(arrays, steps_of(arrays), strict=True)]
+    return np.asarray(call(scipy, *doubles))
+
+
+@pytest.mark.parametrize("label", CALLS)
+def test_calls(label: str) -> None:
+    call, given = CALLS[label]
+    arrays = [np.asarray(x) for x in given]
+    wanted, steps = np.asarray(call(scipy, *arrays)), steps_of(arrays)
+    ours = lambda *xs: call(cr.scipy, *xs)  # noqa: E731
+    values, slopes = cr.jvp(ours, tuple(arrays), steps)
+    precision = 1e-3 if any(x.dtype == np.float32 for x in arrays) else 1e-6
+    np.testing.assert_allclose(values, wanted, 1e-3 * precision, 1e-5 * precision)
+    assert values.dtype == wanted.dtype
+    differences = (moved(call, arrays, 1e-6) - moved(call, arrays, -1e-6)) / 2e-6
+    np.testing.assert_allclose(slopes, differences, precision, 0.1 * precision)
+    weights = np.cos(np.arange(wanted.size)).reshape(wanted.shape)
+    every = tuple(range(len(arrays)))
+    back = cr.grad(lambda *xs: (ours(*xs) * weights).sum(), every)(*arrays)
+    total = sum((g * s).sum() for g, s in zip(back, steps, strict=True))
+    np.testing.assert_allclose(total, (slopes * weights).sum(), precision, precision)
