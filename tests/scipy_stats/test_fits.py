@@ -76,6 +76,7 @@ BY_FITS: dict[str, dict[str, Any]] = {
     "pareto": {"floc": 0},
     "uniform": {},  # and ends at the last
     "laplace": {},
+    "loglaplace": {"floc": 0},  # of a kink at the median, too
     "vonmises": {},
 }
 
@@ -84,7 +85,10 @@ def difference(f: Any, x: Any, h: float = 1e-4) -> Any:
     return np.stack([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(x.size)], -1)
 
 
-@pytest.mark.parametrize("name", BY_FITS)
+@pytest.mark.parametrize(
+    "name",
+    [x if x != "loglaplace" else pytest.param(x, marks=pytest.mark.thorough) for x in BY_FITS],
+)
 def test_fits_have_derivatives_by_the_data(name: str) -> None:
     ours, scipys = getattr(cr.scipy.stats, name), getattr(scipy_stats, name)
     settings = BY_FITS[name]
@@ -120,6 +124,19 @@ def test_fits_by_given_parameters_and_of_many_examples() -> None:
     np.testing.assert_allclose(slopes, [cr.grad(shape)(x) for x in examples], 1e-9)
     with pytest.raises(cr.AutogradError, match=r"norm.fit .* method='MLE' alone, got 'MM'"):
         cr.grad(lambda x: cr.scipy.stats.norm.fit(x, method="MM")[0])(DATA)
+
+
+def test_fits_at_a_kink_of_the_likelihood_raise() -> None:
+    for name in ("laplace_asymmetric", "crystalball"):
+        with pytest.raises(cr.AutogradError, match=rf"{name}.fit: the likelihood has a kink by \w+"):
+            cr.grad(lambda x, n=name: getattr(cr.scipy.stats, n).fit(x)[-1])(DATA)
+    bounds = {"kappa": (0.5, 2), "loc": (0, 4), "scale": (0.1, 3)}
+    with pytest.raises(cr.AutogradError, match="the likelihood has a kink by loc"):
+        cr.grad(
+            lambda x: cr.scipy.stats.fit(
+                cr.scipy.stats.laplace_asymmetric, x, bounds
+            ).params.scale
+        )(DATA)
 
 
 def test_fit_within_bounds() -> None:
