@@ -20,6 +20,7 @@ SYSTEM = ([[-1.0]], [[1.0]], [[1.0]], [[0.0]])
 SECTIONS = np.array([[0.2, 0.4, 0.2, 1.0, -0.4, 0.2], [0.5, 0.3, 0.1, 1.0, 0.3, 0.1]])
 POINTS = RNG.uniform(0.1, 0.9, size=(9, 3))
 AXES = np.array([0, 2])
+scipy_rotation = scipy.spatial.transform.Rotation
 
 # Calls, and the arrays that are differentiated.
 CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
@@ -75,7 +76,26 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         ).calculate_areas(),
         [POINTS],
     ),
+    # Rotations, where SciPy's code for arrays of other libraries differs from that for NumPy's.
+    "reduce": (
+        lambda s, v: turn(s).from_rotvec(v).reduce(turn(s).create_group("O")).as_rotvec(),
+        [[0.3, -0.4, 0.7]],
+    ),
+    "from_matrix": (
+        lambda s, m: turn(s).from_matrix(m).as_rotvec(),
+        [scipy_rotation.from_rotvec([[0.3, -0.4, 0.7], [1.0, 0.0, 0.2]]).as_matrix()],
+    ),
+    "rigid": (
+        lambda s, t, v: s.spatial.transform.RigidTransform.from_components(
+            t, turn(s).from_rotvec(v)
+        ).apply(POINTS),
+        [[1.0, 2.0, -0.5], [0.3, -0.4, 0.7]],
+    ),
 }  # fmt: skip
+
+
+def turn(s: Any) -> Any:
+    return s.spatial.transform.Rotation
 
 
 def steps_of(arrays: list[Any]) -> tuple[Any, ...]:

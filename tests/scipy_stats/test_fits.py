@@ -128,14 +128,14 @@ def test_fits_by_given_parameters_and_of_many_examples() -> None:
 
 def test_fits_at_a_kink_of_the_likelihood_raise() -> None:
     for name in ("laplace_asymmetric", "crystalball"):
-        with pytest.raises(cr.AutogradError, match=rf"{name}.fit: the likelihood has a kink by \w+"):
+        with pytest.raises(
+            cr.AutogradError, match=rf"{name}.fit: the likelihood has a kink by \w+"
+        ):
             cr.grad(lambda x, n=name: getattr(cr.scipy.stats, n).fit(x)[-1])(DATA)
     bounds = {"kappa": (0.5, 2), "loc": (0, 4), "scale": (0.1, 3)}
     with pytest.raises(cr.AutogradError, match="the likelihood has a kink by loc"):
         cr.grad(
-            lambda x: cr.scipy.stats.fit(
-                cr.scipy.stats.laplace_asymmetric, x, bounds
-            ).params.scale
+            lambda x: cr.scipy.stats.fit(cr.scipy.stats.laplace_asymmetric, x, bounds).params.scale
         )(DATA)
 
 

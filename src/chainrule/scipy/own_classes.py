@@ -42,7 +42,8 @@ def recording(values: Any) -> Any:
     if values.__class__ is dict:
         return {key: recording(part) for key, part in values.items()}
     kind = _SCIPYS.get(values.__class__, values.__class__)
-    if not kind.__module__.startswith("scipy.") or _standing_for(kind) is None:
+    is_own = kind.__module__.startswith("scipy.") and not hasattr(kind, RUN_AGAIN)
+    if not is_own or _standing_for(kind) is None:
         return as_ndarrays(values)
     return _copied(values, _AGAIN[kind]())
 

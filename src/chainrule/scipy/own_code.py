@@ -108,8 +108,7 @@ def _naming(
 
 def _class(table: Table, scipys: type) -> Any:
     """Return a class of SciPy's that is run again for what is differentiated, and in transforms."""
-    bases = [kind.__module__ for kind in scipys.__mro__ if kind.__module__.startswith("scipy")]
-    if not all(map(_is_python, bases)) or issubclass(scipys, BaseException | tuple):
+    if not _runs_again(scipys):
         return None
 
     def again(kind: type) -> Any:
@@ -117,6 +116,12 @@ def _class(table: Table, scipys: type) -> Any:
 
     naming = functools.partial(_naming, f"{table.path}.{scipys.__name__}")
     return class_of(scipys, f"chainrule.{table.path}", again, naming)
+
+
+def _runs_again(scipys: type) -> bool:
+    bases = [kind.__module__ for kind in scipys.__mro__ if kind.__module__.startswith("scipy")]
+    is_data = issubclass(scipys, BaseException | tuple)
+    return bool(bases) and all(map(_is_python, bases)) and not is_data
 
 
 def _composed(table: Table, name: str, *args: Any, **settings: Any) -> Any:
@@ -220,6 +225,8 @@ class _Names(ModuleType):
             return getattr(_ours(package), name, own)
         if table is not None and callable(own) and _is_python(self.__name__):
             return getattr(run_again(self.__name__), name)
+        if table is not None and inspect.isclass(own) and _runs_again(own):
+            return getattr(run_again(own.__module__), own.__name__)
         if table is not None and inspect.isfunction(own):  # of a package
             module = inspect.unwrap(own).__module__
             if _is_python(module) and hasattr(run_again(module), name):

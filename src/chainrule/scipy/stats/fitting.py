@@ -106,7 +106,7 @@ def _check_smooth(title: str, dist: Any, theta: Any, known: Any, data: Any) -> N
 
 
 _STEP = 4e-3
-"""Step to find kinks with, in the size of a parameter: more than SciPy's search is off."""
+"""Step of differences, in the size of a parameter: more than SciPy's search is off."""
 
 
 def likeliest(
