@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 
 scipy = pytest.importorskip("scipy")
-for module in ("signal", "ndimage", "spatial", "cluster.vq", "cluster.hierarchy"):
+for module in ("signal", "ndimage", "spatial", "optimize"):
     pytest.importorskip(f"scipy.{module}")
 
 RNG = np.random.default_rng(16)
@@ -21,6 +21,8 @@ SECTIONS = np.array([[0.2, 0.4, 0.2, 1.0, -0.4, 0.2], [0.5, 0.3, 0.1, 1.0, 0.3, 
 POINTS = RNG.uniform(0.1, 0.9, size=(9, 3))
 AXES = np.array([0, 2])
 scipy_rotation = scipy.spatial.transform.Rotation
+
+PROGRAM = [[-3.0, -2.0, -1.1], [[2.0, 1.0, 1.0], [1.0, 3.0, 0.5]], [5.3, 6.1]]
 
 # Calls, and the arrays that are differentiated.
 CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
@@ -75,6 +77,35 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             (x - 0.5) / np.linalg.norm(x - 0.5, axis=1)[:, None]
         ).calculate_areas(),
         [POINTS],
+    ),
+    # Means of blocks, and linear programs with integers.
+    "isotonic": (
+        lambda s, y, w: s.optimize.isotonic_regression(y, weights=w).x,
+        [[1.0, 3.0, 2.0, 4.0, 3.5, 3.6, 6.0], [1.0, 2.0, 1.0, 0.5, 3.0, 1.0, 1.0]],
+    ),
+    "isotonic-weights": (
+        lambda s, y, w: s.optimize.isotonic_regression(y, weights=w, increasing=False).weights,
+        [[1.0, 3.0, 2.0, 4.0], [1.0, 2.0, 1.0, 0.5]],
+    ),
+    **{
+        f"milp-{label}": (lambda s, c, A, u, f=call: f(s, c, A, u).x, PROGRAM)
+        for label, call in {
+            "integer": lambda s, c, A, u: s.optimize.milp(
+                c, integrality=[1, 0, 0], constraints=(A, -np.inf, u)
+            ),
+            "equation": lambda s, c, A, u: s.optimize.milp(
+                c, integrality=[0, 1, 0],
+                constraints=[(A[:1], u[:1], u[:1]), (A[1:], -np.inf, u[1:])],
+            ),
+            "bounds": lambda s, c, A, u: s.optimize.milp(
+                c, integrality=[2, 1, 0], constraints=[(A, u - 9, u)],
+                bounds=scipy.optimize.Bounds(1, [1.5, 4, 3.7]),
+            ),
+        }.items()
+    },
+    "milp-fun": (
+        lambda s, c, A, u: s.optimize.milp(c, integrality=1, constraints=(A, -np.inf, u)).fun,
+        PROGRAM,
     ),
     # Rotations, where SciPy's code for arrays of other libraries differs from that for NumPy's.
     "reduce": (

@@ -653,7 +653,8 @@ def test_no_gradient_of_other_fields_of_results_is_lost() -> None:
 
 
 def test_other_names_are_scipys() -> None:
-    assert optimize.milp.__doc__ == reference.milp.__doc__
+    assert optimize.approx_fprime.__doc__ == reference.approx_fprime.__doc__
+    assert optimize.elementwise.find_root
     assert optimize.Bounds is reference.Bounds
     with pytest.raises(AttributeError, match="nosuch"):
         _ = optimize.nosuch

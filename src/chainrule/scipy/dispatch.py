@@ -83,7 +83,8 @@ class Table:
             self.objects[name] = self.makers.pop(name)()
         if name in self.objects:
             return self.objects[name]
-        found, full = getattr(self.scipys, name), f"{self.path}.{name}"
+        full = f"{self.path}.{name}"
+        found = _attribute(self.scipys, name, full)
         if isinstance(found, ModuleType):
             return _standing_for(found)
         declared = self.declared.get(name)
@@ -112,6 +113,14 @@ class Table:
             return find(name)
 
         return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *self.names()})
+
+
+def _attribute(module: Any, name: str, full: str) -> Any:
+    """Return what SciPy's module has under a name, a module that nobody imported among it."""
+    with contextlib.suppress(ModuleNotFoundError):
+        if not hasattr(module, name):
+            return import_module(full)
+    return getattr(module, name)
 
 
 def _standing_for(module: ModuleType) -> ModuleType:

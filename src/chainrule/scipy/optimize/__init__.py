@@ -6,13 +6,14 @@ have no derivative.
 
 from __future__ import annotations
 
+from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
 from chainrule.interop.operands import arrays_of
 from chainrule.scipy.optimize.curve_fitting import curve_fit
 from chainrule.scipy.optimize.linear_least_squares import lsq_linear, nnls
-from chainrule.scipy.optimize.linear_programs import linprog
+from chainrule.scipy.optimize.linear_programs import isotonic_regression, linprog, milp
 from chainrule.scipy.optimize.minimization import minimize
 from chainrule.scipy.optimize.minimum_functions import (
     fmin,
@@ -44,10 +45,12 @@ __all__ = [
     "fmin_ncg",
     "fmin_powell",
     "fsolve",
+    "isotonic_regression",
     "least_squares",
     "leastsq",
     "linprog",
     "lsq_linear",
+    "milp",
     "minimize",
     "minimize_scalar",
     "newton",
@@ -64,6 +67,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in MINIMA or name in ROOTS:
         return search(name)
+    if name == "elementwise":  # a module that SciPy's doesn't import
+        return import_module(f"{__name__}.{name}")
     found = getattr(OPTIMIZE, name)
     if name == "linear_sum_assignment":  # whose results are indices
         return lambda *args, **kwargs: found(*arrays_of(args), **kwargs)

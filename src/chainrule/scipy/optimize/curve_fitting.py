@@ -14,10 +14,9 @@ from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import as_tensor
 from chainrule.errors import ArgumentError
-from chainrule.implicit.solutions import numbers_of
-from chainrule.interop.operands import arrays_of
+from chainrule.interop.operands import are_known, arrays_of
 from chainrule.scipy.optimize.sums_of_squares import least_squares
-from chainrule.scipy.optimize.unknowns import OPTIMIZE, has_history
+from chainrule.scipy.optimize.unknowns import OPTIMIZE, has_history, lacks_rank
 from chainrule.transforms import jacobian
 
 __all__ = ["curve_fit"]
@@ -187,8 +186,7 @@ def _covariance(residuals: Any, found: Any, data: Any, absolute: bool) -> Any:
     x = found.x
     matrix = jacobian(lambda p: residuals(p, *data))(x)
     rows, columns = matrix.shape
-    rank = np.linalg.matrix_rank(numbers_of(as_tensor(matrix)))
-    if rank < columns or (not absolute and rows <= columns):
+    if lacks_rank("scipy.optimize.curve_fit", matrix) or (not absolute and rows <= columns):
         warnings.warn(
             "Covariance of the parameters could not be estimated",
             OPTIMIZE.OptimizeWarning,
@@ -197,4 +195,5 @@ def _covariance(residuals: Any, found: Any, data: Any, absolute: bool) -> Any:
         return np.full((columns, columns), np.inf)
     inverse = np.linalg.inv(matrix.T @ matrix)
     scaled = inverse if absolute else inverse * (2 * found.cost / (rows - columns))
-    return scaled if has_history(scaled) else np.asarray(arrays_of(scaled))
+    is_plain = are_known(scaled) and not has_history(scaled)
+    return np.asarray(arrays_of(scaled)) if is_plain else scaled

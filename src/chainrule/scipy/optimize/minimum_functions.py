@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 
 from chainrule.implicit.examples import with_numbers
-from chainrule.implicit.solutions import without_history
 from chainrule.interop.operands import arrays_of
 from chainrule.scipy.dispatch import has_tensors
 from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.minimization import Problem, Run
 from chainrule.scipy.optimize.sums_of_squares import least_squares
-from chainrule.scipy.optimize.unknowns import OPTIMIZE, as_args, by_rows, has_history, vector_start
+from chainrule.scipy.optimize.unknowns import (
+    OPTIMIZE,
+    as_args,
+    by_rows,
+    has_history,
+    in_common,
+    lacks_rank,
+    vector_start,
+)
 from chainrule.transforms import jacobian
 
 __all__ = [
@@ -97,7 +104,7 @@ def minimize_scalar(
     plain = results[0].x
     results[0].x = np.array([plain], float)
     result = problem.finish(value, held, results, None)
-    if not has_history(result.x):
+    if len(results) == 1 and not has_history(result.x):
         result.x = plain
     return result
 
@@ -147,11 +154,13 @@ class _Call:
     def in_kind(self) -> Any:
         """Return what SciPy returned, with derivatives where there are any."""
         value, *held = with_numbers(f"scipy.optimize.{self.name}", self.numbers)
-        result, found = self.problem.finish(value, held, self.results, None), self.found[0]
+        result = self.problem.finish(value, held, self.results, None)
+        found, several = in_common(self.found), len(self.found) > 1
         if not isinstance(found, tuple):
             return result.x
         rest = list(found[1:])
-        if has_history(result.x) and (self.rest.get("full_output") or self.name == "fmin_l_bfgs_b"):
+        has_value = self.rest.get("full_output") or self.name == "fmin_l_bfgs_b"
+        if has_value and (several or has_history(result.x)):
             rest[0] = result.fun
             if "hess_inv" in result:
                 rest[1:3] = result.jac, result.hess_inv
@@ -257,15 +266,14 @@ def leastsq(
     flag = found.status if found.status > 0 else 5
     if not full_output:
         return found.x, flag
-    info = {"nfev": found.nfev, "fvec": found.fun}
+    info = {"nfev": found.get("nfev"), "fvec": found.fun}
     return found.x, _inverse_square(func, found, args), info, found.message, flag
 
 
 def _inverse_square(func: Callable[..., Any], found: Any, args: tuple[Any, ...]) -> Any:
     """Return ``inv(J.T @ J)``, or None if it is singular."""
     slopes = jacobian(lambda x: func(x, *args))(found.x)
-    rank = np.linalg.matrix_rank(arrays_of(without_history(slopes)))
-    if rank < slopes.shape[-1]:
+    if lacks_rank("scipy.optimize.leastsq", slopes):
         return None
     square = slopes.T @ slopes
     return np.linalg.inv(square)

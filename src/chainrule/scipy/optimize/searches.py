@@ -19,7 +19,7 @@ from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.optimize.bounds import for_scipy
 from chainrule.scipy.optimize.minimization import Problem, Run
 from chainrule.scipy.optimize.roots import System
-from chainrule.scipy.optimize.unknowns import OPTIMIZE, Unknowns, has_history
+from chainrule.scipy.optimize.unknowns import OPTIMIZE, Unknowns, has_history, in_common
 
 __all__ = ["MINIMA", "ROOTS", "search"]
 
@@ -104,10 +104,11 @@ class _Search:
     def in_kind(self) -> Any:
         """Return what SciPy returned, with derivatives where there are any."""
         value, *held = with_numbers(f"scipy.optimize.{self.name}", self.numbers)
-        result, found = self.problem.finish(value, held, self.results, None), self.found[0]
+        result = self.problem.finish(value, held, self.results, None)
+        found = in_common(self.found)
         if hasattr(found, "x"):
             return result
-        if not has_history(result.x):
+        if len(self.found) == 1 and not has_history(result.x):
             return found
         if not isinstance(found, tuple):
             return result.x

@@ -211,7 +211,8 @@ class _Problem:
         vector = vector_of(
             f"{self.title}: the residuals", self.fun(self.unknowns.recorded(x), *args, **kwargs)
         )
-        check_recorded(self.title, self.fun, vector)
+        if x.requires_grad:
+            check_recorded(self.title, self.fun, vector)
         return vector
 
     def cost(self, x: Tensor, given: Any = None) -> Tensor:

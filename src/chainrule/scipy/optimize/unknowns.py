@@ -17,10 +17,11 @@ from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import ErrorNode
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
-from chainrule.backend import LazyModule, is_known
+from chainrule.backend import LazyModule, is_known, whole
 from chainrule.backend.extensions import SCIPY
-from chainrule.errors import ArgumentError, ShapeError
-from chainrule.implicit.solutions import are_arrays, numbers_of
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.implicit.examples import with_numbers
+from chainrule.implicit.solutions import are_arrays, numbers_of, without_history
 from chainrule.implicit.vectors import VectorLayout, vector_of
 from chainrule.interop.operands import arrays_of
 from chainrule.numpy.array_class import as_ndarrays
@@ -289,4 +290,35 @@ _ROUNDING = ("precision loss", "ABNORMAL", "Positive directional derivative", "L
 def joined(results: Sequence[Any]) -> Any:
     """Return what SciPy says of the solutions for the examples of a vmap."""
     worst = min(results, key=lambda each: bool(each.success))
-    return OPTIMIZE.OptimizeResult(success=worst.success, message=worst.message)
+    found = OPTIMIZE.OptimizeResult(success=worst.success, message=worst.message)
+    if "status" in worst:
+        found.status = worst.status
+    return found
+
+
+def in_common(founds: Sequence[Any]) -> Any:
+    """Return what SciPy found for the examples of a vmap: None in the place of what differs."""
+    first = founds[0]
+    if len(founds) == 1 or not isinstance(first, tuple):
+        return first
+    columns = zip(*founds, strict=True)
+    return tuple([each[0] if all(map(_same(each[0]), each)) else None for each in columns])
+
+
+def _same(first: Any) -> Callable[[Any], bool]:
+    return lambda x: x is first or (not isinstance(x, dict) and np.array_equal(x, first))
+
+
+def lacks_rank(title: str, matrix: Any) -> bool:
+    """Return whether the columns of a Jacobian depend on each other."""
+
+    def numbers() -> list[Any]:
+        return [np.array(np.linalg.matrix_rank(arrays_of(without_history(matrix))))]
+
+    lacks = whole(with_numbers(title, numbers)[0]) < matrix.shape[-1]
+    if lacks.any() and not lacks.all():
+        raise AutogradError(
+            f"{title}: under vmap, the data of some examples don't determine all parameters, and "
+            "those of others do: fit them one by one"
+        )
+    return bool(lacks.any())
