@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.kernels import convolution, convolution_windows, product_stacks
+from chainrule.kernels import (
+    convolution,
+    convolution_by_taps,
+    convolution_shifts,
+    convolution_windows,
+    product_stacks,
+)
 from chainrule.kernels.threads import using_threads
 
 # Shapes of images and kernels, stride, padding, dilation
@@ -23,12 +29,13 @@ SETTINGS: list[tuple[Any, ...]] = [
 
 def results(settings: tuple[Any, ...], dtype: str) -> list[np.ndarray]:
     """Return the output, and both gradients of its product with a fixed one."""
-    shape, kernel, *window = settings
+    convolution._plan.cache_clear()
+    convolution_windows.windows_of.cache_clear()
+    shape, kernel, stride, padding, dilation, groups = (*settings, 1)[:6]
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(s).astype(dtype) for s in (shape, kernel))
     x = np.repeat(x, 2, axis=-1)[..., ::2]  # with strides
-    stride, padding, dilation = window
-    form = {"window": (stride, padding, dilation, 1)}
+    form = {"window": (stride, padding, dilation, groups)}
     out = convolution.convolve(np, x, w, **form)
     y = rng.standard_normal(out.shape).astype(dtype)
     return [
@@ -45,7 +52,7 @@ def test_windows_and_shifts_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -
         for windows in (False, True):
             monkeypatch.setattr(convolution, "_copies_windows", lambda *_, it=windows: it)
             for scratch in (100, 1 << 18):  # in batches of one or two samples, and all at a time
-                monkeypatch.setattr(convolution, "_SCRATCH_ELEMENTS", scratch)
+                monkeypatch.setattr(convolution_shifts, "_SCRATCH_ELEMENTS", scratch)
                 monkeypatch.setattr(convolution_windows, "_WINDOW_ELEMENTS", scratch)
                 found[windows, scratch] = results(settings, dtype)
         expected = found.pop((False, 1 << 18))
@@ -78,6 +85,56 @@ def test_stacks_of_products_agree_with_single_ones_in_any_number_of_threads(
                 np.testing.assert_allclose(x, z, rtol=1e-10, atol=1e-12, err_msg=str(settings))
 
 
+POINTS: list[tuple[Any, ...]] = [
+    ((5, 6, 7), (4, 3, 1), (1,), ((0, 0),), (1,), 2),
+    ((70, 4, 3, 5), (100, 4, 1, 1), (1, 1), ((0, 0), (0, 0)), (2, 1), 1),
+    ((3, 4, 5, 6), (6, 2, 1, 1), (2, 3), ((1, 0), (-1, 1)), (1, 1), 2),
+]
+
+
+@pytest.mark.parametrize("settings", POINTS, ids=str)
+def test_kernels_of_one_element_are_products(
+    settings: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolution_by_taps, "_MAX_PRODUCTS", 10_000)  # for some of the samples
+    found = results(settings, "float64")
+    monkeypatch.setattr(convolution, "is_pointwise", lambda *_: False)
+    for x, y in zip(found, results(settings, "float64"), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+
+
+def test_phases_of_strides_are_computed_together_or_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen, plain = [], convolution.is_by_phase
+    for channels, kernel, stride, groups in ((16, 3, 2, 1), (1, 4, 2, 1), (64, 3, 2, 2)):
+        y = np.zeros((8, 32, 14, 14))
+        settings = (channels // groups, (kernel,) * 2, (stride,) * 2, (1, 1), groups)
+        chosen.append(plain(np, y, *settings))
+    assert chosen == [True, False, True]
+    for settings in (
+        *SETTINGS[3:5],
+        ((2, 4, 7, 9), (4, 2, 3, 4), (2, 3), ((1, 1),) * 2, (1, 2), 2),
+    ):
+        found = []
+        for by_phase in (True, False):
+            monkeypatch.setattr(convolution, "is_by_phase", lambda *_, it=by_phase: it)
+            found.append(results(settings, "float64"))
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12, err_msg=str(settings))
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 32, 32), (2, 8, 32, 32), (1, 9, 1024), (0, 9, 1024)])
+def test_images_whose_channels_share_lines_of_the_cache_are_copied_as_others(
+    shape: tuple[int, ...],
+) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    images = convolution_windows.channels_last(x)
+    out = np.empty(images.shape, np.float32)
+    convolution_windows.copy_channels_last(images, out)
+    assert np.array_equal(out, images)
+
+
 def test_parts_and_steps_cover_all() -> None:
     for samples, most, multiplies in ((1, 1, 1), (7, 3, 1), (7, 3, 1 << 22), (99, 2, 1 << 22)):
         parts = product_stacks.parts_of(np, samples, most, multiplies)
@@ -86,16 +143,15 @@ def test_parts_and_steps_cover_all() -> None:
         assert [i for block in blocks for i in range(samples)[block]] == list(range(samples))
         assert (len(parts) > 1) == (samples > 1 and multiplies > 1)
     assert len(product_stacks.parts_of(None, 99, 2, 1 << 22)) == 1  # on a device
-    x = np.zeros(1)
     for length, multiplies in ((1, 1), (64, 4608), (1000, 2304), (169, 20000), (7, 70000)):
-        stack = product_stacks.Stack(x, length, multiplies, alone=False)
+        stack = product_stacks.Stack(np.ndarray, length, multiplies, alone=False)
         covered = [i for piece, _ in stack.pieces() for i in range(length)[piece]]
         assert covered == list(range(length))
         assert all(len(range(length)[piece]) % step == 0 for piece, step in stack.pieces())
         assert 0 < stack.step * multiplies < 1 << 19
     # Products that are large with few columns, and those of one part, are left to OpenBLAS.
-    assert product_stacks.Stack(x, 1000, 36864, alone=False).step == 0
-    assert product_stacks.Stack(x, 1000, 2304, alone=True).step == 0
+    assert product_stacks.Stack(np.ndarray, 1000, 36864, alone=False).step == 0
+    assert product_stacks.Stack(np.ndarray, 1000, 2304, alone=True).step == 0
 
 
 def test_small_images_of_many_channels_are_copied_as_windows(
@@ -115,7 +171,8 @@ def test_small_images_of_many_channels_are_copied_as_windows(
         ((2, 16, 28, 28), (16, 16, 3, 3)),  # sums of shifts take one more copy for each shift
     ):
         results((shape, kernel, *window), "float32")
-    assert chosen == [True] * 3 + [False] * 3 + [False, False, True]
+    # That of the last images is the plan of the output, too.
+    assert chosen == [True] * 3 + [False] * 3 + [False, True]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 8])

@@ -204,9 +204,15 @@ def test_sums_of_other_axes_and_layouts_are_numpys(used: list[str]) -> None:
         ((17, 20, 3), 0, None),  # 1020 elements
         ((10, 20, 3, 4), (0, 2), None),
         ((10, 20, 3, 4), (0, 3, 2), None),
+        ((32, 8, 8, 8), (0, 2, 3), "narrow_column_sums"),
+        ((16, 8, 2, 40), (0, 1, 3), "narrow_column_sums"),
+        ((4, 2, 2, 1024), (0, 2, 3), "narrow_column_sums"),
+        ((4, 2, 3, 1024), (0, 2, 3), None),  # long rows
+        ((3, 8, 20, 20), (0, 2, 3), None),  # few
+        ((16, 4, 8, 16), (0, 2), None),
     ],
 )
-def test_sums_over_adjacent_axes(
+def test_sums_over_adjacent_axes_and_both_ends(
     shape: Any, axis: Any, name: str | None, dtype: str, keepdim: bool, used: list[str]
 ) -> None:
     x = draw(*shape, dtype=dtype)

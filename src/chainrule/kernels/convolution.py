@@ -1,16 +1,8 @@
 """Convolution as matrix products: the trilinear form of image, kernel and output, by its partials.
 
 Strided convolutions in groups, and the adjoints with respect to images, are reduced to stride 1: an
-image is split into one image for each phase of the stride. In a padded image with flattened spatial
-axes, a shift by one pixel is a constant offset, so the windows of many samples are long slices of
-one row, and one matrix product handles them all. The margin is computed too and discarded, but the
-copies are far longer than those of single windows.
-
-Each dimension of the kernel is handled on one side of the product: the trailing ones by repeating
-the input (as im2col does), the leading ones by summing shifted rows of the output. The split that
-moves less memory depends on the channels. Measured with batch 32 and a 3×3 kernel: 16 to 16
-channels at 28×28 take 0.9 ms half and half, 1.04 with all on the input, 1.16 with all on the
-output; 3 to 32 channels at 32×32 take 0.8, 0.56 and 2.
+image is split into one image for each phase of the stride. Products of shifted images
+(`convolution_shifts`) take long copies, but compute the margin, too.
 
 In small images, or with wide kernels, the margin is a large part of the products, and with strides
 phases pad the kernel. Then windows are copied from images whose last axis is that of the channels,
@@ -22,37 +14,47 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import Any
 
 from chainrule.interrupts import errstate
 from chainrule.kernels.convolution_by_taps import (
     correlate_by_taps,
+    correlate_pixels,
     is_finite,
+    is_pointwise,
+    sampled,
     spread_by_taps,
     weight_by_taps,
+    weight_of_pixels,
 )
-from chainrule.kernels.convolution_phases import Phases, overlap, pad_or_crop, phases_of, view
-from chainrule.kernels.convolution_windows import Windows, correlate_windows, sum_windows
-from chainrule.kernels.grouped_convolution import MAX_PAIRS, Bands, correlate, correlate_weight
-from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
+from chainrule.kernels.convolution_phases import (
+    MULTIPLY,
+    Phases,
+    extension,
+    is_by_phase,
+    overlap,
+    pad_or_crop,
+    phases_of,
+)
+from chainrule.kernels.convolution_shifts import Layout
+from chainrule.kernels.convolution_windows import (
+    Windows,
+    correlate_windows,
+    sum_windows,
+    windows_of,
+)
+from chainrule.kernels.grouped_convolution import bands_of, correlate, correlate_weight
+from chainrule.kernels.product_stacks import for_parts
 
 Array = Any
 Sizes = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 Window = tuple[Sizes, Pads, Sizes, int]  # stride, padding before and after, dilation, groups
 
-_SCRATCH_ELEMENTS = 1 << 18
-"""Number of scratch elements that a batch of samples may take besides the result."""
-
-_MIN_COLUMNS = 1024
-"""Number of columns from which a matrix product runs at full speed."""
-
-_MAX_PHASES, _MAX_ZEROS = 4, 1.3
-"""Phases that are computed one by one, or more if kernels would be so many times larger."""
-
-_MULTIPLY, _COPY, _WINDOW_COPY, _TRANSPOSE, _SPREAD, _RUN = 0.015, 0.35, 0.15, 1.0, 1.0, 10.0
-"""Nanoseconds for a multiplication of a product, a copy of an element (in long rows, in windows, to
-another order of axes, to one more shift of the rows), and the beginning of a run."""
+_COPY, _WINDOW_COPY, _TRANSPOSE, _SPREAD, _RUN = 0.35, 0.15, 1.0, 1.0, 10.0
+"""Nanoseconds for a copy of an element (in long rows, in windows, to another order of axes, to one
+more shift of the rows), and the beginning of a run."""
 
 
 def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
@@ -72,10 +74,17 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         return found
     if max(stride) == 1:
         return _correlate(xp, x, w, pad_before, size, dilation, groups)
+    if math.prod(w.shape[2:]) == 1:
+        return _correlate(xp, sampled(xp, x, pad_before, size, stride), w, None, size, None, groups)
     if groups == 1 and 0 not in (x.size, w.size, *size):
         out = xp.empty((len(x), len(w), *size), x.dtype)
-        windows = Windows(xp, x, len(w), pad_before, w.shape[2:], size, stride, dilation)
-        correlate_windows(windows, w, out)
+        correlate_windows(
+            windows_of(
+                *(xp, x.__class__, x.dtype, x.shape, len(w)),
+                *(pad_before, w.shape[2:], size, stride, dilation, False),
+            ),
+            *(x, w, out),
+        )
         return out
     found = _correlate_phases(xp, x, w, pad_before, size, stride, dilation, groups)
     if is_finite(xp, found):
@@ -95,12 +104,12 @@ def _by_kernels(
     groups: int,
 ) -> Array | None:
     """Return the cross-correlation by machine code or a band of the kernels, where these serve."""
-    native = getattr(xp, "correlations", None)
+    native = extension(xp, "correlations")
     if native is not None:
         found: Array | None = native.correlate(x, w, pad_before, size, stride, dilation, groups)
         if found is not None:
             return found
-    bands = _bands(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
+    bands = bands_of(xp, x, w.shape[1], len(w), w.shape[2:], size, stride, dilation, groups)
     if bands is None:
         return None
     target, source = overlap(x.shape[2:], pad_before, bands.padded)
@@ -114,7 +123,7 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     pad_before = tuple([low for low, _ in padding])
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
-    if _is_by_phase(xp, w.shape[2:], stride, dilation):
+    if is_by_phase(xp, y, w.shape[1], w.shape[2:], stride, dilation, groups):
         return _spread_by_phase(xp, y, w, pad_before, size, stride, dilation, groups)
     images = _spread_phases(xp, y, w, stride, dilation, groups)
     if not is_finite(xp, images):
@@ -142,23 +151,27 @@ def _padded_size(size: Sizes, padding: Any) -> Sizes:
 def _convolve_weight(xp: Any, x: Array, y: Array, size: Sizes, window: Window) -> Array:
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
-    native = getattr(xp, "correlations", None)
+    native = extension(xp, "correlations")
     if native is not None:
         found = native.correlate_weight(x, y, pad_before, size, stride, dilation, groups)
         if found is not None:
             return found
     channels = x.shape[1] // groups, y.shape[1]
-    bands = _bands(xp, x, *channels, size, y.shape[2:], stride, dilation, groups)
+    bands = bands_of(xp, x, *channels, size, y.shape[2:], stride, dilation, groups)
     if bands is not None:
         target, source = overlap(x.shape[2:], pad_before, bands.padded)
         return correlate_weight(bands, x[source], y, target)
     if max(stride) == 1:
         return _correlate_weight(xp, x, y, pad_before, size, dilation, groups)
+    if math.prod(size) == 1:
+        x = sampled(xp, x, pad_before, y.shape[2:], stride)
+        return _correlate_weight(xp, x, y, None, size, None, groups)
     if groups == 1 and 0 not in (x.size, y.size, *size):
-        windows = Windows(
-            xp, x, y.shape[1], pad_before, size, y.shape[2:], stride, dilation, sums=True
+        windows = windows_of(
+            *(xp, x.__class__, x.dtype, x.shape, y.shape[1]),
+            *(pad_before, size, y.shape[2:], stride, dilation, True),
         )
-        return sum_windows(windows, y)
+        return sum_windows(windows, x, y)
     phases = Phases(size, stride, dilation, y.shape[2:])
     images = phases.split(xp, pad_or_crop(xp, x, pad_before, phases.padded))
     w = _correlate_weight(xp, images, y, None, phases.kernel, None, groups)
@@ -167,27 +180,6 @@ def _convolve_weight(xp: Any, x: Array, y: Array, size: Sizes, window: Window) -
 
 
 # --- strides --------------------------------------------------------------------------------------
-
-
-def _bands(
-    xp: Any,
-    x: Array,
-    inputs: int,
-    outputs: int,
-    kernel: Sizes,
-    size: Sizes,
-    stride: Sizes,
-    dilation: Sizes | None,
-    groups: int,
-) -> Bands | None:
-    """Return how to compute a convolution in groups of few channels, None for others."""
-    outputs //= groups
-    if groups == 1 or inputs * outputs > MAX_PAIRS or 0 in (x.size, outputs, *kernel, *size):
-        return None
-    if getattr(xp, "waits", False):  # a device, on which `is_finite` doesn't look
-        return None
-    dilation = dilation or (1,) * len(kernel)
-    return Bands(xp, groups, (inputs, outputs), kernel, size, stride, dilation, x.dtype)
 
 
 @errstate(all="ignore")  # of zeros times infinities: see `is_finite`
@@ -216,19 +208,6 @@ def _spread_phases(
     return phases.join(xp, images)
 
 
-def _is_by_phase(xp: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> bool:
-    """Return whether one product for each phase is faster than kernels with zeros in their place.
-
-    Such products are short, which only machine code makes up for.
-    """
-    extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    whole = math.prod([-(-e // s) * min(s, e) for e, s in zip(extents, stride, strict=True)])
-    is_native = getattr(xp, "correlations", None) is not None
-    return is_native and (
-        math.prod(stride) <= _MAX_PHASES or whole > _MAX_ZEROS * math.prod(kernel)
-    )
-
-
 def _spread_by_phase(
     xp: Any,
     y: Array,
@@ -254,123 +233,50 @@ def _spread_by_phase(
 # --- stride 1 -------------------------------------------------------------------------------------
 
 
-class _Layout:
-    """Memory layout of a batch of padded images: each channel is one flat row."""
-
-    def __init__(
-        self,
-        xp: Any,
-        dtype: Any,
-        samples: int,
-        channels: tuple[int, int],  # of the input and of the output, both of one group
-        groups: int,
-        kernel: Sizes,
-        size: Sizes,
-        dilation: Sizes | None,
-    ) -> None:
-        self.xp, self.dtype = xp, dtype
-        rank = len(kernel)
-        dilation = dilation or (1,) * rank
-        self.padded = tuple(
-            [n + d * (k - 1) for n, k, d in zip(size, kernel, dilation, strict=True)]
-        )
-        steps = [math.prod(self.padded[i + 1 :]) for i in range(rank)]
-        self.offsets = tuple([s * d for s, d in zip(steps, dilation, strict=True)])
-        self.steps, self.size, self.kernel = steps, size, kernel
-        self.groups, (self.inputs, self.outputs) = groups, channels
-        # The leading `split` dimensions of the kernel are summed in the output.
-        costs = [
-            self.inputs * math.prod(kernel[i:]) + self.outputs * math.prod(kernel[:i])
-            for i in range(rank + 1)
-        ]
-        self.split = costs.index(min(costs))
-        plane = math.prod(self.padded)
-        fitting = _SCRATCH_ELEMENTS // (min(costs) * groups * plane)
-        self.inner, self.outer = kernel[self.split :], kernel[: self.split]
-        self.height = math.prod(self.outer) * self.outputs
-        self.depth = math.prod(self.inner) * self.inputs
-        multiplies = groups * self.height * self.depth
-        most = max(fitting, -(-_MIN_COLUMNS // plane))
-        self.parts = parts_of(xp, samples, most, samples * plane * multiplies)
-        self.samples = self.parts[0][0].stop
-        self.plane, self.columns = plane, self.samples * plane
-
-    def images(self) -> tuple[Array, Array, Array]:
-        """Return zeroed rows as images, their shifted views, and a buffer for copies of these."""
-        channels = self.groups * self.inputs
-        offsets = self.offsets[self.split :]
-        tail = sum([(k - 1) * o for k, o in zip(self.inner, offsets, strict=True)])
-        rows = self.xp.zeros((channels, self.columns + tail), self.dtype)
-        shape = (channels, self.samples, *self.padded)
-        images = rows[:, : self.columns].reshape(shape).swapaxes(0, 1)
-        item = rows.itemsize
-        strides = (rows.strides[0], *[o * item for o in offsets], item)
-        shifted = view(self.xp, rows, 0, (channels, *self.inner, self.columns), strides)
-        return images, shifted, self.xp.empty(shifted.shape, self.dtype)
-
-    def outer_offsets(self) -> list[int]:
-        """Return the offsets of the output rows, in the order of the kernel elements."""
-        found = [0]
-        for k, offset in zip(self.outer, self.offsets[: self.split], strict=True):
-            found = [start + i * offset for start in found for i in range(k)]
-        return found
-
-    def stack(self, x: Array, *, sums: bool = False) -> Stack:
-        """Return how the columns of the products of images are divided."""
-        alone, multiplies = len(self.parts) == 1, self.height * self.depth
-        return Stack(x, self.columns, multiplies, alone=alone, sums=sums)
-
-    def shifted_outputs(self, rows: Array) -> list[Array]:
-        """Return views of rows (groups, outer, o, columns) as outputs at the outer offsets."""
-        item = rows.itemsize
-        strides = (
-            item * self.plane,
-            rows.strides[0],
-            rows.strides[2],
-            *[item * s for s in self.steps],
-        )
-        shape = (self.samples, self.groups, self.outputs, *self.size)
-        return [
-            view(self.xp, rows, i * self.outputs * self.columns + offset, shape, strides)
-            for i, offset in enumerate(self.outer_offsets())
-        ]
-
-    def kernel_matrix(self, w: Array) -> Array:
-        """Return kernels (o, c, …) as (groups, outer × o, c × inner)."""
-        g, o, c, rank = self.groups, self.outputs, self.inputs, len(self.kernel)
-        s = self.split
-        order = (0, *range(3, 3 + s), 1, 2, *range(3 + s, 3 + rank))
-        matrix = w.reshape(g, o, c, *self.kernel).transpose(order)
-        return matrix.reshape(g, self.height, self.depth)
-
-    def kernels(self, matrix: Array) -> Array:
-        """Return kernels (o, c, …) from their matrix: the inverse of `kernel_matrix`."""
-        g, o, c, rank = self.groups, self.outputs, self.inputs, len(self.kernel)
-        s = self.split
-        order = (0, s + 1, s + 2, *range(1, s + 1), *range(s + 3, rank + 3))
-        w = matrix.reshape(g, *self.outer, o, c, *self.inner).transpose(order)
-        return w.reshape(g * o, c, *self.kernel)
+@lru_cache(256)
+def _plan(
+    xp: Any,
+    kind: type,
+    dtype: Any,
+    shape: Sizes,
+    outputs: int,
+    pad_before: Sizes | None,
+    kernel: Sizes,
+    size: Sizes,
+    dilation: Sizes | None,
+    groups: int,
+    sums: bool,
+) -> Layout | Windows:
+    """Return how to compute a convolution of stride 1, or with `sums` the gradient of kernels."""
+    layout = Layout(
+        *(xp, kind, dtype, shape, outputs, pad_before),
+        *(kernel, size, dilation, groups, sums),
+    )
+    if not _copies_windows(shape, layout, dilation, sums):
+        return layout
+    arguments = xp, kind, dtype, shape, outputs, pad_before, kernel, size, None, dilation, sums
+    return windows_of(*arguments)
 
 
-def _copies_windows(x: Array, layout: _Layout, dilation: Sizes | None, sums: bool = False) -> bool:
+def _copies_windows(shape: Sizes, layout: Layout, dilation: Sizes | None, sums: bool) -> bool:
     """Return whether copying windows takes less time than shifts of rows with their margin.
 
     With `sums`, the gradient of kernels is computed.
     """
     if layout.groups > 1:
         return False
-    samples, inputs, outputs, kernel = len(x), layout.inputs, layout.outputs, layout.kernel
+    samples, inputs, outputs, kernel = shape[0], layout.inputs, layout.outputs, layout.kernel
     pixels, padded = samples * math.prod(layout.size), samples * math.prod(layout.padded)
     taps = math.prod(kernel)
     moved = inputs * math.prod(layout.inner) + outputs * math.prod(layout.outer)
     spread = outputs * (math.prod(layout.outer) - 1) if sums else 0
     by_shifts = padded * (
-        _MULTIPLY * inputs * taps * outputs + _COPY * moved + _SPREAD * float(spread)
+        MULTIPLY * inputs * taps * outputs + _COPY * moved + _SPREAD * float(spread)
     )
     runs = taps if dilation and dilation[-1] > 1 else taps // kernel[-1]
     by_windows = pixels * (
-        inputs * taps * (_MULTIPLY * outputs + _WINDOW_COPY) + _RUN * runs
-    ) + _TRANSPOSE * float(x.size)
+        inputs * taps * (MULTIPLY * outputs + _WINDOW_COPY) + _RUN * runs
+    ) + _TRANSPOSE * float(math.prod(shape))
     return by_windows < by_shifts
 
 
@@ -387,23 +293,24 @@ def _correlate(
     n, dtype = len(x), xp.result_type(x, w)
     if 0 in (x.size, w.size, n, *size):
         return xp.zeros((n, len(w), *size), dtype)
+    if is_pointwise(x, pad_before, w.shape[2:], size):
+        return correlate_pixels(xp, x, w, groups)
     out = xp.empty((n, len(w), *size), dtype)
-    layout = _Layout(
-        xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation
+    layout = _plan(
+        *(xp, x.__class__, dtype, x.shape, len(w), pad_before),
+        *(w.shape[2:], size, dilation, groups, False),
     )
-    if _copies_windows(x, layout, dilation):
-        windows = Windows(xp, x, len(w), pad_before, layout.kernel, size, None, dilation)
-        correlate_windows(windows, w, out)
+    if isinstance(layout, Windows):
+        correlate_windows(layout, x, w, out)
         return out
-    target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
-    x, matrix = x[source], layout.kernel_matrix(w)
+    x, matrix = x[layout.source], layout.kernel_matrix(w)
     grouped = out.reshape(n, groups, layout.outputs, *size)
     first, *others = layout.outer_offsets()
-    stack = layout.stack(x)
+    stack, target = layout.stack, layout.target
     trimmed = (..., *[slice(0, m) for m in size])
 
-    def run(_: int, batches: list[slice]) -> None:
-        images, shifted, copied = layout.images()
+    def run(_: int, batches: list[slice], memory: tuple[Array, Array, Array]) -> None:
+        images, shifted, copied = memory
         interior, columns = images[target], copied.reshape(groups, -1, layout.columns)
         products = xp.empty((groups, layout.height, layout.columns), dtype)
         rows = products.reshape(groups, -1, layout.outputs, layout.columns)
@@ -427,7 +334,7 @@ def _correlate(
                 xp.add(head, rows[:, i, :, offset:], out=head)
             grouped[batch] = result[:count]
 
-    for_parts(run, layout.parts, parallel=stack.step > 0)
+    for_parts(run, layout.parts, layout.images, parallel=stack.step > 0)
     return out
 
 
@@ -478,17 +385,19 @@ def _correlate_weight(
     c = x.shape[1] // groups
     if 0 in (x.size, y.size, *kernel):
         return xp.zeros((o, c, *kernel), dtype)
-    layout = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
-    if _copies_windows(x, layout, dilation, True):
-        windows = Windows(xp, x, o, pad_before, kernel, size, None, dilation, sums=True)
-        return sum_windows(windows, y)
-    target, source = overlap(x.shape[2:], pad_before or (0,) * len(size), layout.padded)
-    x, y = x[source], y.reshape(n, groups, layout.outputs, *size)
-    stack = layout.stack(x, sums=True)
+    if is_pointwise(x, pad_before, kernel, size):
+        return weight_of_pixels(xp, x, y, groups).reshape(o, c, *kernel)
+    layout = _plan(
+        *(xp, x.__class__, dtype, x.shape, o, pad_before, kernel, size, dilation, groups, True)
+    )
+    if isinstance(layout, Windows):
+        return sum_windows(layout, x, y)
+    x, y = x[layout.source], y.reshape(n, groups, layout.outputs, *size)
+    stack, target = layout.stack, layout.target
     totals = xp.zeros((len(layout.parts), groups, layout.height, layout.depth), dtype)
 
-    def run(i: int, batches: list[slice]) -> None:
-        images, shifted, copied = layout.images()
+    def run(i: int, batches: list[slice], memory: tuple[Array, Array, Array]) -> None:
+        images, shifted, copied = memory
         interior, columns = images[target], copied.reshape(groups, -1, layout.columns)
         rows = xp.zeros((groups, math.prod(layout.outer), layout.outputs, layout.columns), dtype)
         outputs, matrix = layout.shifted_outputs(rows), rows.reshape(groups, -1, layout.columns)
@@ -505,5 +414,5 @@ def _correlate_weight(
                 windows = _divided(columns[..., piece], length).swapaxes(2, 3)
                 totals[i] += xp.matmul(_divided(matrix[..., piece], length), windows).sum(1)
 
-    for_parts(run, layout.parts, parallel=stack.step > 0)
+    for_parts(run, layout.parts, layout.images, parallel=stack.step > 0)
     return layout.kernels(totals.sum(0))

@@ -1,8 +1,9 @@
-"""Strided convolution by one matrix product for each element of the kernel, and its adjoints.
+"""Convolution by one matrix product for each element of the kernel, and its adjoints.
 
 Faster ways multiply by zeros: of banded matrices, of kernels that are padded to whole strides, of
 margins. There an infinity or nan would reach pixels whose windows don't contain it. A result of
-theirs that isn't finite is computed anew by these.
+theirs that isn't finite is computed anew by these. Kernels of one element are always computed so,
+from images as they lie in memory.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from chainrule.interrupts import errstate
+from chainrule.kernels import product_stacks
+from chainrule.kernels.convolution_phases import extension, pad_or_crop
 
 Array = Any
 Sizes = tuple[int, ...]
+
+_MAX_PRODUCTS = 1 << 18
+"""Number of elements of the products of samples that are made before they are added."""
 
 
 @errstate(all="ignore")
@@ -24,7 +32,7 @@ def is_finite(xp: Any, x: Array) -> bool:
 
     True on a device, for which looking would wait.
     """
-    if getattr(xp, "waits", False):
+    if extension(xp, "waits"):
         return True
     wide = "float32" if x.dtype.char == "e" else None
     return math.isfinite(abs(x.sum(dtype=wide)))
@@ -77,3 +85,41 @@ def weight_by_taps(
         images = x[pixels].reshape(n, groups, -1, y.shape[-1])
         out[tap] = xp.matmul(y, images.swapaxes(-1, -2)).sum(0)
     return out.reshape(groups * o, -1, *kernel)
+
+
+# --- kernels of one element -----------------------------------------------------------------------
+
+
+def is_pointwise(x: Array, pad_before: Sizes | None, kernel: Sizes, size: Sizes) -> bool:
+    """Return whether each pixel of the output comes from the same pixel of the image."""
+    return math.prod(kernel) == 1 and x.shape[2:] == size and not any(pad_before or ())
+
+
+def sampled(xp: Any, x: Array, pad_before: Sizes, size: Sizes, stride: Sizes) -> Array:
+    """Return the pixels that kernels of one element see, in steps of the stride."""
+    padded = tuple([(n - 1) * s + 1 for n, s in zip(size, stride, strict=True)])
+    return pad_or_crop(xp, x, pad_before, padded)[(..., *[slice(None, None, s) for s in stride])]
+
+
+def correlate_pixels(xp: Any, x: Array, w: Array, groups: int) -> Array:
+    """Return the cross-correlation of images (n, c, …) with kernels (o, c / groups, 1, …)."""
+    n, size = len(x), x.shape[2:]
+    x = x.reshape(n, groups, -1, math.prod(size))
+    matrices = w.reshape(groups, -1, w.shape[1])
+    return _matmul(xp, xp.broadcast_to(matrices, (n, *matrices.shape)), x).reshape(n, -1, *size)
+
+
+def weight_of_pixels(xp: Any, x: Array, y: Array, groups: int) -> Array:
+    """Return the gradient of the kernels, (groups, o / groups, c / groups)."""
+    n, pixels = len(x), math.prod(x.shape[2:])
+    x = x.reshape(n, groups, -1, pixels).swapaxes(2, 3)
+    y = y.reshape(n, groups, -1, pixels)
+    step = max(_MAX_PRODUCTS // (groups * y.shape[2] * x.shape[3]), 1)
+    total = _matmul(xp, y[:step], x[:step]).sum(0)
+    for i in range(step, n, step):
+        total += _matmul(xp, y[i : i + step], x[i : i + step]).sum(0)
+    return total
+
+
+def _matmul(xp: Any, x: Array, y: Array) -> Array:
+    return product_stacks.matmul(x, y) if xp is np else xp.matmul(x, y)

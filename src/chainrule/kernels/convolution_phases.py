@@ -10,6 +10,21 @@ import numpy as np
 Array = Any
 Sizes = tuple[int, ...]
 
+_MAX_PHASES, _MAX_ZEROS = 4, 1.3
+"""Phases that are computed one by one, or more if kernels would be so many times larger."""
+
+_PHASE, _PHASE_COPY, _JOIN = 60_000.0, 0.25, 3.0
+"""Nanoseconds for a phase of a stride, a copy of an element for its product, and to put an element
+of the images in its place where phases are computed together, beyond the time for one by one."""
+
+MULTIPLY = 0.015
+"""Nanoseconds for a multiplication of a product."""
+
+
+def extension(xp: Any, name: str) -> Any:
+    """Return what a namespace adds to NumPy's, None without: NumPy takes 2 µs to find nothing."""
+    return None if xp is np else getattr(xp, name, None)
+
 
 class Phases:
     """A strided convolution as one of stride 1: each phase of the stride becomes a channel."""
@@ -83,6 +98,30 @@ def phases_of(n: int, k: int, before: int, stride: int, dilation: int) -> list[P
             kernel = slice(first, k, stride // common)
             found.append(Phase(kernel, pixels, size, pad_before, dilation // common))
     return found
+
+
+def is_by_phase(
+    xp: Any, y: Array, channels: int, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int
+) -> bool:
+    """Return whether one product for each phase is faster than kernels with zeros in their place.
+
+    Such products are short, which pays with many channels, or with machine code.
+    """
+    extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    sizes = [-(-e // s) for e, s in zip(extents, stride, strict=True)]
+    joined = math.prod(sizes)
+    whole = joined * math.prod(map(min, extents, stride))
+    taps, phases = math.prod(kernel), math.prod(stride)
+    if taps == 1:
+        return True
+    if extension(xp, "correlations") is not None:
+        return phases <= _MAX_PHASES or whole > _MAX_ZEROS * taps
+    by_phase: float = y.size * taps * (MULTIPLY * channels + _PHASE_COPY) + _PHASE * phases
+    pixels = math.prod([n + k - 1 for n, k in zip(y.shape[2:], sizes, strict=True)])
+    elements = len(y) * pixels * y.shape[1]
+    by_zeros: float = elements * (MULTIPLY * channels * whole + _PHASE_COPY * joined)
+    by_zeros += _JOIN * len(y) * pixels * groups * channels * phases
+    return by_phase < by_zeros
 
 
 def pad_or_crop(xp: Any, x: Array, pad_before: Sizes, padded: Sizes) -> Array:

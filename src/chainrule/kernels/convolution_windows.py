@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from chainrule.kernels.convolution_phases import overlap, view
 from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
@@ -20,6 +23,9 @@ Sizes = tuple[int, ...]
 _WINDOW_ELEMENTS = 1 << 17
 """Number of elements of the windows of a block, which stay in the second-level cache."""
 
+_WAY_BYTES, _WAYS, _LINE_BYTES = 4096, 8, 64
+"""Bytes of a way of the first-level cache, number of its ways, bytes of a line."""
+
 
 class Windows:
     """Windows of padded images as the rows of matrices, one for each block of samples."""
@@ -27,18 +33,19 @@ class Windows:
     def __init__(
         self,
         xp: Any,
-        x: Array,
+        kind: type,  # of arrays
+        dtype: Any,
+        shape: Sizes,  # of the images
         outputs: int,  # of the product, whose number is to be known for dividing it
         pad_before: Sizes | None,
         kernel: Sizes,
         size: Sizes,
         stride: Sizes | None,
         dilation: Sizes | None,
-        *,
-        sums: bool = False,  # over windows, for the gradient of the kernels
+        sums: bool,  # over windows, for the gradient of the kernels
     ) -> None:
         ones = (1,) * len(size)
-        self.xp, self.dtype, self.kernel, self.size = xp, x.dtype, kernel, size
+        self.xp, self.dtype, self.kernel, self.size = xp, dtype, kernel, size
         self.stride, self.dilation = stride or ones, dilation or ones
         self.padded = tuple(
             [
@@ -46,36 +53,38 @@ class Windows:
                 for m, k, s, d in zip(size, kernel, self.stride, self.dilation, strict=True)
             ]
         )
-        (_, *target), source = overlap(x.shape[2:], pad_before or (0,) * len(size), self.padded)
-        self.images, self.target = channels_last(x[source]), tuple(target)
-        samples, self.channels = x.shape[:2]
+        (_, *target), self.source = overlap(shape[2:], pad_before or (0,) * len(size), self.padded)
+        self.target = tuple(target)
+        samples, self.channels = shape[:2]
         self.plane, self.row = math.prod(size), self.channels * math.prod(kernel)
         most = max(_WINDOW_ELEMENTS // (self.row * self.plane), 1)
         multiplies = self.row * outputs
         self.parts = parts_of(xp, samples, most, samples * self.plane * multiplies)
         alone = len(self.parts) == 1
-        self.stack = Stack(x, self.plane, multiplies, alone=alone, sums=sums)
+        self.stack = Stack(kind, self.plane, multiplies, alone=alone, sums=sums)
 
-    def for_blocks(self, run: Callable[[int, slice, Array], None]) -> None:
-        """Call a function for each block, in several threads if that pays.
+    def for_blocks(self, x: Array, run: Callable[[int, slice, Array], None]) -> None:
+        """Call a function for each block of images, in several threads if that pays.
 
         It takes the number of the part, the samples, and their windows (samples, plane, row).
         """
 
-        def run_part(i: int, blocks: list[slice]) -> None:
-            interior, windows, copied = self._buffers(blocks[0])
+        x = channels_last(x[self.source])
+
+        def run_part(i: int, blocks: list[slice], memory: tuple[Array, Array, Array]) -> None:
+            interior, windows, copied = memory
             for block in blocks:
-                images = self.images[block]
+                images = x[block]
                 n = len(images)
-                interior[:n] = images
+                copy_channels_last(images, interior[:n])
                 copied[:n] = windows[:n]
                 run(i, block, copied[:n].reshape(n, self.plane, self.row))
 
-        for_parts(run_part, self.parts, parallel=self.stack.step > 0)
+        for_parts(run_part, self.parts, self._memory, parallel=self.stack.step > 0)
 
-    def _buffers(self, block: slice) -> tuple[Array, Array, Array]:
+    def _memory(self) -> tuple[Array, Array, Array]:
         """Return the interior of padded images, views of their windows, and memory for copies."""
-        samples = block.stop - block.start
+        samples = self.parts[0][0].stop
         padded = self.xp.zeros((samples, *self.padded, self.channels), self.dtype)
         first, *steps, last = padded.strides
         moved = [step * s for step, s in zip(steps, self.stride, strict=True)]
@@ -85,12 +94,34 @@ class Windows:
         return padded[(slice(None), *self.target)], windows, self.xp.empty(shape, self.dtype)
 
 
+windows_of = lru_cache(256)(Windows)
+"""Return the windows of arguments that may have come before."""
+
+
 def channels_last(x: Array) -> Array:
     """Return a view of (n, c, …) as (n, …, c)."""
     return x.transpose(0, *range(2, x.ndim), 1)
 
 
-def correlate_windows(windows: Windows, w: Array, out: Array) -> None:
+def copy_channels_last(images: Array, out: Array) -> None:
+    """Copy images (n, …, c), which are a view of (n, c, …), to memory in that order.
+
+    The channels of a pixel are one image apart. Where that is a multiple of a large power of two,
+    few lines of the first-level cache hold them: with 64 channels of 32×32 pixels a copy takes
+    seven times as long. Such images are first copied to places further apart.
+    """
+    n, *size, channels = images.shape
+    apart = math.gcd(images.strides[-1], _WAY_BYTES)
+    if images.__class__ is np.ndarray and channels * apart > _WAY_BYTES * _WAYS:
+        plane = math.prod(size)
+        rows = np.empty((n, channels, plane + _LINE_BYTES // images.itemsize), images.dtype)
+        spread = rows[..., :plane].reshape(n, channels, *size)
+        spread[...] = images.transpose(0, images.ndim - 1, *range(1, images.ndim - 1))
+        images = channels_last(spread)
+    out[...] = images
+
+
+def correlate_windows(windows: Windows, x: Array, w: Array, out: Array) -> None:
     """Fill in the output: the windows times the kernels."""
     xp, outputs, row = windows.xp, len(w), windows.row
     matrix = channels_last(w).reshape(outputs, -1).T.copy()
@@ -105,10 +136,10 @@ def correlate_windows(windows: Windows, w: Array, out: Array) -> None:
             products = xp.matmul(rows[:, piece].reshape(n, -1, step, row), matrix)
             columns[block, piece] = products.reshape(n, -1, outputs)
 
-    windows.for_blocks(run)
+    windows.for_blocks(x, run)
 
 
-def sum_windows(windows: Windows, y: Array) -> Array:
+def sum_windows(windows: Windows, x: Array, y: Array) -> Array:
     """Return the gradient of the kernels: the sum of the windows times the output's elements."""
     xp, outputs, row = windows.xp, y.shape[1], windows.row
     columns = y.reshape(len(y), outputs, -1)
@@ -125,6 +156,6 @@ def sum_windows(windows: Windows, y: Array) -> Array:
             products = xp.matmul(part, rows[:, piece].reshape(n, -1, step, row))
             totals[i] += products.reshape(-1, outputs, row).sum(0)
 
-    windows.for_blocks(run)
+    windows.for_blocks(x, run)
     kernels = totals.sum(0).reshape(outputs, *windows.kernel, -1)
     return kernels.transpose(0, kernels.ndim - 1, *range(1, kernels.ndim - 1)).copy()

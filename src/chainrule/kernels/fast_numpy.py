@@ -115,6 +115,23 @@ def stacked_column_sums(x: Array) -> Array:
     return np.matmul(_ones(x.shape[1], x.dtype.char), x)
 
 
+def between_axes(x: Array, axis: tuple[int, ...]) -> tuple[int, int] | None:
+    """Return where the axes between two groups of axes at both ends begin and end, if that pays.
+
+    Sums over the first axes add rows as they lie, where NumPy adds up each of many short rows.
+    """
+    ndim, shape = x.ndim, x.shape
+    if x.size < _ENDS_MIN_ELEMENTS or axis[0] != 0 or shape[0] < 4:
+        return None
+    first = 1
+    while axis[first] == first:
+        first += 1
+    last = ndim - len(axis) + first
+    if axis[first:] != tuple(range(last, ndim)) or math.prod(shape[last:]) > _ENDS_MAX_ROW:
+        return None
+    return first, last
+
+
 def _for_each_part(part: Callable[[int], None], count: int, size: int) -> None:
     """Run all parts of a computation on `size` elements, in parallel if that is large."""
     if size < _PARALLEL_MIN_ELEMENTS:
@@ -130,6 +147,10 @@ def _for_each_part(part: Callable[[int], None], count: int, size: int) -> None:
 def _ones(n: int, char: str) -> Array:
     return np.ones(n, char)
 
+
+_ENDS_MIN_ELEMENTS, _ENDS_MAX_ROW = 8192, 2048
+"""Number of elements from which sums over both ends of the axes begin with the first ones, and up
+to which many of them the last axes may have."""
 
 _DOT_MAX_ELEMENTS = 1 << 15
 """Number of elements up to which OpenBLAS computes a product in one thread."""

@@ -12,11 +12,12 @@ import math
 from typing import Any
 
 from chainrule.interrupts import errstate
+from chainrule.kernels.convolution_phases import extension
 
 Array = Any
 Sizes = tuple[int, ...]
 
-MAX_PAIRS = 4
+_MAX_PAIRS = 4
 """Number of pairs of an input and an output of a group up to which this is faster."""
 
 _TILE = 16
@@ -122,6 +123,27 @@ class Bands:
     def full(self, samples: int) -> tuple[int, ...]:
         """Return the shape of outputs that are padded to whole tiles."""
         return (samples, self.groups * self.outputs, *self.lines, self.tiles * self.tile)
+
+
+def bands_of(
+    xp: Any,
+    x: Array,
+    inputs: int,
+    outputs: int,
+    kernel: Sizes,
+    size: Sizes,
+    stride: Sizes,
+    dilation: Sizes | None,
+    groups: int,
+) -> Bands | None:
+    """Return how to compute a convolution in groups of few channels, None for others."""
+    outputs //= groups
+    if groups == 1 or inputs * outputs > _MAX_PAIRS or 0 in (x.size, outputs, *kernel, *size):
+        return None
+    if extension(xp, "waits"):  # a device, on which `is_finite` doesn't look
+        return None
+    dilation = dilation or (1,) * len(kernel)
+    return Bands(xp, groups, (inputs, outputs), kernel, size, stride, dilation, x.dtype)
 
 
 @errstate(all="ignore")  # of zeros times infinities: see `is_finite`

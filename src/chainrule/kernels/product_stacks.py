@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -46,14 +47,14 @@ class Stack:
     """
 
     def __init__(
-        self, sample: Array, length: int, multiplies: int, *, alone: bool, sums: bool = False
+        self, kind: type, length: int, multiplies: int, *, alone: bool, sums: bool = False
     ) -> None:
         most = min(_SERIAL_MULTIPLIES // multiplies, length)
         self.length, self.step = length, 0
         least = _MIN_TERMS if sums else _MIN_STEP
         if alone and length * multiplies > _SERIAL_MULTIPLIES:
             return  # OpenBLAS has threads
-        if sample.__class__ is np.ndarray and most >= min(least, length):
+        if kind is np.ndarray and most >= min(least, length):
             count = -(-length // most)  # of nearly the same length
             self.step = min(-(-length // count // _VECTOR) * _VECTOR, most)
 
@@ -84,17 +85,31 @@ def parts_of(xp: Any, samples: int, most: int, multiplies: int) -> list[list[sli
 
 
 def for_parts(
-    run: Callable[[int, list[slice]], None], parts: list[list[slice]], *, parallel: bool
+    run: Callable[[int, list[slice], Any], None],
+    parts: list[list[slice]],
+    make_memory: Callable[[], Any],
+    *,
+    parallel: bool,
 ) -> None:
-    """Call a function with the number of each part and its blocks.
+    """Call a function with the number of each part, its blocks, and memory of its thread.
 
     In several threads if `parallel`: if the products are too small for those of OpenBLAS.
     """
+    unused: deque[Any] = deque()
+
+    def run_part(i: int) -> None:
+        try:
+            memory = unused.pop()
+        except IndexError:
+            memory = make_memory()
+        run(i, parts[i], memory)
+        unused.append(memory)
+
     if parallel:
-        threads.parallel_for(lambda i: run(i, parts[i]), range(len(parts)))
+        threads.parallel_for(run_part, range(len(parts)))
     else:
-        for i, blocks in enumerate(parts):
-            run(i, blocks)
+        for i in range(len(parts)):
+            run_part(i)
 
 
 def matmul(x: Array, y: Array) -> Array:

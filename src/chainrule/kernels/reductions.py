@@ -52,7 +52,8 @@ def total(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
 def _fast_sum(x: Array, axis: Any) -> Array | None:
     """Return sums over adjacent axes of a C-contiguous array, or None to leave it to NumPy.
 
-    Adjacent axes are one axis, before and after which the others are one each.
+    Adjacent axes are one axis, before and after which the others are one each. Axes at both ends,
+    as in the gradient of a bias of channels, are summed over one after the other.
     """
     ndim = x.ndim
     if axis is None:
@@ -60,7 +61,11 @@ def _fast_sum(x: Array, axis: Any) -> Array | None:
     elif axis.__class__ is tuple:
         first, last = axis[0], axis[-1] + 1
         if first < 0 or axis != tuple(range(first, last)):
-            return None
+            middle = fast_numpy.between_axes(x, axis)
+            if middle is None:
+                return None
+            rows = total(x, axis[: middle[0]])
+            return total(rows.reshape(*x.shape[slice(*middle)], -1), middle[1] - middle[0])
     else:
         first = axis % ndim
         last = first + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from chainrule import ops
@@ -298,36 +299,56 @@ def _conv(
 ) -> Tensor:
     x, single = with_batch_axis(name, input, rank, integers=are_integers(input, weight))
     w = _weight(name, rank, x, weight)
+    settings = stride, padding, dilation, groups
+    window_of = _known_window if all(map(_is_plain, settings)) else _window
+    window = window_of(name, rank, single, x._array.shape, w._array.shape, settings)
+    out = convolution.convolve.apply(x, w, window=window)
+    return without_batch_axis(_add_bias(name, out, bias, rank), single)
+
+
+def _window(
+    name: str, rank: int, single: bool, shape: Sizes, weight_shape: Sizes, settings: Any
+) -> Any:
+    """Return the `window` setting of the primitive for images and kernels of these shapes."""
+    stride, padding, dilation, groups = settings
     strides = per_dim(name, "stride", stride, rank)
     dilations = per_dim(name, "dilation", dilation, rank)
-    kernel = w.shape[2:]
+    kernel = weight_shape[2:]
     pads = _pads(name, padding, strides, dilations, kernel)
-    _check_groups(name, groups, w)
-    if x.shape[1] != w.shape[1] * groups:
+    _check_groups(name, groups, weight_shape)
+    if shape[1] != weight_shape[1] * groups:
         raise ShapeError(
-            f"{name}: Given groups={groups}, weight of size {list(w.shape)}, expected input"
-            f"{list(x.shape)} to have {w.shape[1] * groups} channels, but got {x.shape[1]} "
-            f"channels instead{_mend_of_channels(x, w.shape[1] * groups, single)}"
+            f"{name}: Given groups={groups}, weight of size {list(weight_shape)}, expected input"
+            f"{list(shape)} to have {weight_shape[1] * groups} channels, but got {shape[1]} "
+            f"channels instead{_mend_of_channels(shape, weight_shape[1] * groups, single)}"
         )
-    padded = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
+    padded = [n + sum(pad) for n, pad in zip(shape[2:], pads, strict=True)]
     extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
     if any(n < e for n, e in zip(padded, extent, strict=True)):
         raise ShapeError(
             f"{name}: Calculated padded input size per channel: ({_joined(padded)}). Kernel size: "
             f"({_joined(extent)}). Kernel size can't be greater than actual input size: add padding"
         )
-    out = convolution.convolve.apply(x, w, window=(strides, pads, dilations, groups))
-    return without_batch_axis(_add_bias(name, out, bias, rank), single)
+    return strides, pads, dilations, groups
 
 
-def _mend_of_channels(x: Tensor, channels: int, single: bool) -> str:
+_known_window = lru_cache(256)(_window)
+
+
+def _is_plain(setting: Any) -> bool:
+    """Return whether a setting may be cached: 2.0 equals 2, but must raise an error."""
+    if setting.__class__ is tuple:
+        return all([each.__class__ is int for each in setting])
+    return setting.__class__ is int or setting.__class__ is str
+
+
+def _mend_of_channels(shape: Sizes, channels: int, single: bool) -> str:
     """Return how an input has its channels at dimension 1, "" if that is unknown."""
     if single and channels == 1:
         return ". For a batch of one channel, write x.unsqueeze(1)"
-    if x.shape[-1] == channels:
-        return (
-            f". If its last dimension is that of the channels, write x.movedim(-1, {-x.ndim + 1})"
-        )
+    if shape[-1] == channels:
+        axis = -len(shape) + 1
+        return f". If its last dimension is that of the channels, write x.movedim(-1, {axis})"
     return ""
 
 
@@ -349,12 +370,12 @@ def _conv_transpose(
     dilations = per_dim(name, "dilation", dilation, rank)
     pads_cut = per_dim(name, "padding", padding, rank, 0)
     extra = per_dim(name, "output_padding", output_padding, rank, 0)
-    _check_groups(name, groups, w)
+    _check_groups(name, groups, w.shape)
     if x.shape[1] != w.shape[0]:
         raise ShapeError(
             f"{name}: Given transposed=1, weight of size {list(w.shape)}, expected input"
             f"{list(x.shape)} to have {w.shape[0]} channels, but got {x.shape[1]} channels instead"
-            f"{_mend_of_channels(x, w.shape[0], single)}"
+            f"{_mend_of_channels(x.shape, w.shape[0], single)}"
         )
     if any(k >= max(s, d) for k, s, d in zip(extra, strides, dilations, strict=True)):
         raise ArgumentError(
@@ -409,13 +430,13 @@ def _pads(
     return tuple([(total // 2, total - total // 2) for total in totals])
 
 
-def _check_groups(name: str, groups: Any, w: Tensor) -> None:
+def _check_groups(name: str, groups: Any, shape: Sizes) -> None:
     if not isinstance(groups, int) or groups < 1:
         raise ArgumentError(f"{name}: non-positive groups is not supported: got {groups!r}")
-    if w.shape[0] % groups:
+    if shape[0] % groups:
         raise ShapeError(
             f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at "
-            f"dimension 0, but got weight of size {list(w.shape)} instead"
+            f"dimension 0, but got weight of size {list(shape)} instead"
         )
 
 
