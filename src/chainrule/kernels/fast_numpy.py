@@ -8,6 +8,7 @@ triangle of ones 0.9. `benchmarks/kernels.py` measures the complete operations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
