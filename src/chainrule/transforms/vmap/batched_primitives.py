@@ -8,8 +8,10 @@ slots are read. What isn't so simple is left to the general recorder.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import MODES
@@ -17,11 +19,12 @@ from chainrule.autograd.operands import last_scalar_array
 from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.record import as_carried, stamp_node
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import current_node, view_of
-from chainrule.backend import namespace, ndarray, numpy_xp
+from chainrule.autograd.views import View, current_node, view_of
+from chainrule.backend import is_basic_index, namespace, ndarray, numpy_xp
 from chainrule.primitives.primitive import PARTS_MIN_ELEMENTS, Plan, Primitive, forward_of
 from chainrule.transforms.vmap.batched_array import BatchedArray
 from chainrule.transforms.vmap.namespace import BATCHED_XP, pad_rank
+from chainrule.transforms.vmap.rules import shift_axis
 
 if TYPE_CHECKING:
     from chainrule.transforms.vmap.interpreter import VmapInterpreter
@@ -51,7 +54,7 @@ def apply_batched(
         unwatched = outer.own.namespace.unwatched
         if unwatched is not None:
             return unwatched(apply_batched, interceptor, primitive, operands, settings)
-    level, is_binary = interceptor.level, primitive.form == "binary"
+    level, takes_numbers = interceptor.level, _takes_numbers(primitive)
     arrays: list[Any] = []
     datas: list[Any] = []
     edges: list[Any] = []
@@ -63,7 +66,7 @@ def apply_batched(
     for t in operands:
         kind = type(t)
         if kind is not Tensor:
-            if kind in _NUMBERS and is_binary:
+            if kind in _NUMBERS and takes_numbers:
                 has_number = True
                 arrays.append(t)
                 datas.append(t)
@@ -86,7 +89,7 @@ def apply_batched(
         if like is None:
             like = data
         elif data.dtype is not like.dtype or data.shape[1:] != like.shape[1:]:
-            if data.dtype is not like.dtype and is_binary:
+            if data.dtype is not like.dtype and takes_numbers:
                 return NotImplemented
             uniform = False
         arrays.append(array)
@@ -106,7 +109,10 @@ def apply_batched(
                 )
     try:
         if not _is_pointwise(primitive, settings):
-            out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
+            direct = _direct_of(primitive) if xp is numpy_xp else None
+            out = direct(arrays, settings) if direct is not None else None
+            if out is None:
+                out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
         else:
             kernel = _kernel_of(primitive)
             if xp is not numpy_xp:
@@ -123,7 +129,7 @@ def apply_batched(
     result = _new(Tensor)
     _set_array(result, out)
     _set_grad(result, None)
-    _set_view(result, view_of(t, primitive, settings or {}) if primitive.view else None)
+    _set_view(result, None if not primitive.view else _view_of(t, modes, primitive, settings or {}))
     node = None
     if recorded and primitive.differentiable and (modes is None or modes.grad):
         node = PrimitiveNode() if out.data.dtype.kind in "fc" else None
@@ -162,17 +168,126 @@ def _node_of_view(t: Tensor, view: Any, level: Any) -> Any:
     return current_node(t)
 
 
+def _view_of(t: Tensor, modes: Any, primitive: Primitive, settings: dict[str, Any]) -> Any:
+    """Return `view_of`, without redirected slots if `t` is no view itself."""
+    if _read_view(t) is not None:
+        return view_of(t, primitive, settings)
+    view: View = _new(View)
+    view.base, view.base_node, view.path = t, _read_node(t), (None, primitive, settings)
+    view.refusal = None if modes is None or modes.grad else "no_grad"
+    view.stamp = 0
+    return view
+
+
 def _is_pointwise(primitive: Primitive, settings: dict[str, Any] | None) -> bool:
     """Return whether NumPy's function of the data of batched arrays does what is wanted."""
-    pairs = primitive.form == "binary" and primitive.broadcasts
-    if not (primitive.scales or primitive.native is not None or pairs):
+    if not _acts_on_elements(primitive):
         return False
     return not settings or not any([hasattr(value, "ndim") for value in settings.values()])
 
 
 @functools.cache
+def _acts_on_elements(primitive: Primitive) -> bool:
+    pairs = primitive.form == "binary" and primitive.broadcasts
+    selects = primitive.name in ("where", "masked")
+    is_native = primitive.native is not None
+    return bool(primitive.scales or is_native or pairs or selects or _compares(primitive))
+
+
+@functools.cache
+def _takes_numbers(primitive: Primitive) -> bool:
+    return primitive.form == "binary" or _compares(primitive)
+
+
+def _compares(primitive: Primitive) -> bool:
+    """Whether a primitive without derivative is one of NumPy's functions of elements."""
+    function = getattr(np, primitive.name, None)
+    return not primitive.differentiable and isinstance(function, np.ufunc)
+
+
+@functools.cache
 def _kernel_of(primitive: Primitive) -> Any:
     return forward_of(primitive, numpy_xp)
+
+
+# --- other functions of NumPy's data --------------------------------------------------------------
+
+_Direct = Callable[[list[BatchedArray], Any], BatchedArray | None]
+
+
+@functools.cache
+def _direct_of(primitive: Primitive) -> _Direct | None:
+    """Return what computes a primitive from the data of its arrays, which may give None."""
+    name = primitive.name
+    if primitive.form == "reduction" or name in _ALONG_AXES:
+        return functools.partial(_along_axis, _kernel_of(primitive))
+    if name in _JOINING:
+        return functools.partial(_joined, _kernel_of(primitive), name == "stack")
+    return functools.partial(_view, _TAKES[name]) if name in _TAKES else None
+
+
+_ALONG_AXES = frozenset(
+    ["softmax", "log_softmax", "logsumexp", "cumulative_sum", "cumulative_prod", "flip", "p_norm"]
+)
+"""Primitives whose only setting that depends on the number of dimensions is `axis`."""
+
+_JOINING = ("concat", "stack")
+
+
+def _along_axis(kernel: Any, arrays: list[BatchedArray], settings: Any) -> BatchedArray | None:
+    (x,) = arrays
+    ndim = x.data.ndim - 1
+    if not ndim:
+        return None
+    axis = shift_axis(settings["axis"], ndim)
+    return BatchedArray(x.level, kernel(x.data, **{**settings, "axis": axis}))
+
+
+def _joined(
+    kernel: Any, is_stack: bool, arrays: list[BatchedArray], settings: Any
+) -> BatchedArray | None:
+    datas, count = [x.data for x in arrays], arrays[0].level.count
+    if any([data.shape[0] != count for data in datas]):
+        return None
+    axis = shift_axis(settings["axis"], datas[0].ndim - 1 + is_stack)
+    return BatchedArray(arrays[0].level, kernel(*datas, axis=axis))
+
+
+def _view(take: Any, arrays: list[BatchedArray], settings: Any) -> BatchedArray | None:
+    """Return a view of the memory that each example has."""
+    (x,) = arrays
+    data = take(x.data, **settings) if x.data.shape[0] == x.level.count else None
+    if data is None:
+        return None
+    found = BatchedArray(x.level, data)
+    base = found.base = x if x.base is None else x.base
+    found.outside = base.outside
+    return found
+
+
+def _read(data: Array, *, key: Any) -> Array | None:
+    if not is_basic_index(key):
+        return None
+    return data[(_ALL, *key) if key.__class__ is tuple else (_ALL, key)]
+
+
+def _reshaped(data: Array, *, shape: tuple[int, ...]) -> Array | None:
+    return data.reshape(data.shape[0], *shape) if data.flags.c_contiguous else None
+
+
+def _permuted(data: Array, *, axes: tuple[int, ...]) -> Array:
+    ndim = data.ndim - 1
+    return data.transpose((0, *[axis % ndim + 1 for axis in axes]))
+
+
+_ALL = slice(None)
+_TAKES: dict[str, Callable[..., Array | None]] = {
+    "getitem": _read,
+    "select": _read,
+    "reshape": _reshaped,
+    "permute_dims": _permuted,
+    "transpose": _permuted,
+}
 
 
 def _vjp_of_batched(plan: Plan, g: Any, saved: tuple[Any, ...], settings: Any) -> Any:

@@ -96,6 +96,11 @@ class BatchedNamespace(NamespaceDefaults):
         done: bool = xp.add_in_place(out.data, (slice(None), *parts), value.data)
         return done
 
+    def reshaped_view(self, x: BatchedArray, shape: tuple[int, ...]) -> Array:
+        if x.data.__class__ is np.ndarray and -1 not in shape:
+            return BatchedArray(x.level, x.data.reshape(x.data.shape[0], *shape, copy=False))
+        return super().reshaped_view(x, shape)
+
     def inner_xp(self, *datas: Any) -> Any:
         """Return the namespace of the arrays that hold the batch."""
         return inner_xp(*datas)
