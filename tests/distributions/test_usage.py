@@ -272,3 +272,28 @@ def test_scripts_import_pytorchs_modules() -> None:
     for module in ("constraints", "transforms"):
         theirs = getattr(torch.distributions, module).__all__
         assert not set(theirs) - set(getattr(D, module).__all__)
+
+
+@pytest.mark.parametrize("diag", [-2, -1, 0, 1, 2])
+def test_triangles_as_vectors(diag: int) -> None:
+    """Beside PyTorch, and there and back with gradients."""
+    from chainrule.distributions import utils
+
+    mat = cr.arange(18.0).reshape(2, 3, 3).requires_grad_()
+    vec = utils.tril_matrix_to_vec(mat, diag)
+    back = utils.vec_to_tril_matrix(vec, diag)
+    assert back.tolist() == mat.tril(diag).tolist()
+    back.sum().backward()
+    assert mat.grad.tolist() == cr.ones(2, 3, 3).tril(diag).tolist()
+    torch = pytest.importorskip("torch")
+    theirs = torch.distributions.utils.tril_matrix_to_vec(torch.tensor(mat.detach().numpy()), diag)
+    assert vec.tolist() == theirs.tolist()
+    with pytest.raises(ValueError, match="provided is outside"):
+        utils.tril_matrix_to_vec(mat, 3)
+
+
+def test_vectors_that_are_no_triangle() -> None:
+    from chainrule.distributions import utils
+
+    with pytest.raises(ValueError, match="cannot be expressed as the lower triangular part"):
+        utils.vec_to_tril_matrix(cr.ones(4))

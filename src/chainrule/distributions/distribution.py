@@ -14,11 +14,15 @@ from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import holds_somewhere
-from chainrule.creation import tensor
+from chainrule.creation import tensor, zeros
 from chainrule.distributions import constraints
+from chainrule.distributions.transform import sum_rightmost
 from chainrule.errors import ArgumentError, MissingRuleError, ShapeError
+from chainrule.random import randn
 
 __all__ = ["Distribution", "ExponentialFamily"]
+
+_sum_rightmost = sum_rightmost  # under PyTorch's name in `distributions.utils`
 
 T = TypeVar("T")
 Shape = Sequence[int]
@@ -84,6 +88,36 @@ def probs_to_logits(probs: Operand, is_binary: bool = False) -> Tensor:
     """Return the logits of probabilities, which are kept from 0 and 1 by their precision."""
     x = clamp_probs(tensor_of(probs))
     return ops.subtract(ops.log(x), ops.log1p(ops.negative(x))) if is_binary else ops.log(x)
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """Return the elements of a lower triangle, row by row, as a vector."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ArgumentError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = np.tril_indices(n, diag)
+    found: Tensor = mat[..., rows, columns]
+    return found
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Return the matrix of which `tril_matrix_to_vec` returns the elements, zero elsewhere."""
+    length = vec.shape[-1]
+    n = (math.sqrt((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1)) - 1) / 2 - diag
+    if abs(n - round(n)) > 1e-8:
+        raise ArgumentError(
+            f"The size of last dimension is {length} which cannot be expressed as the lower "
+            "triangular part of a square D x D matrix."
+        )
+    rows, columns = np.tril_indices(round(n), diag)
+    made = zeros(*vec.shape[:-1], round(n), round(n), dtype=vec.dtype, device=vec.device)
+    made[..., rows, columns] = vec
+    return made
+
+
+def _standard_normal(shape: Draws, dtype: Any, device: Any) -> Tensor:
+    """Return normal draws: for distributions that others derive from these."""
+    return randn(drawn_shape(shape), dtype=dtype, device=device)
 
 
 class Distribution:

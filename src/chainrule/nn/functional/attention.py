@@ -306,7 +306,10 @@ def attend_by_heads(
         k, v, added = ops.cat([k, row], 1), ops.cat([v, row], 1), added + 1
     mask = _added_mask(masks, q, num_heads, added)
     n, length, size = q.shape
-    q, k, v = [x.reshape(n, x.shape[1], num_heads, -1).transpose(1, 2) for x in (q, k, v)]
+    q, k, v = [
+        x.reshape(n, x.shape[1], num_heads, x.shape[2] // num_heads).transpose(1, 2)
+        for x in (q, k, v)
+    ]
     weights: Tensor | None = None
     if need_weights:
         scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-1, -2)

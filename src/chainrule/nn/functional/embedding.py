@@ -372,6 +372,11 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
             [0, 0, 1]])
     """
     numbers = _indices("one_hot", tensor)
+    if num_classes < -1 or (num_classes == 0 and numbers.size):
+        raise ArgumentError(
+            f"one_hot: num_classes should be positive, or -1 for the largest number, got "
+            f"{num_classes}"
+        )
     if num_classes < 0 and not numbers.size:
         raise ArgumentError(
             "one_hot: Can not infer total number of classes from empty tensor: give num_classes"

@@ -294,6 +294,11 @@ def group_norm(
         )
     _check_channels(name, count, weight=weight, bias=bias)
     each = count // num_groups
+    if x.numel() // num_groups == 1 and x.shape[0] == 1:
+        raise ShapeError(
+            f"{name}: Expected more than 1 value per channel when training, got input size "
+            f"{list(x.shape)} and {num_groups} groups: a single value is its own mean"
+        )
     grouped = ops.reshape(x, (x.shape[0], num_groups, each, math.prod(x.shape[2:])))
     out = normalize_rows(grouped, (2, 3), weight, bias, eps, (num_groups, each, 1))
     return ops.reshape(out, x.shape)

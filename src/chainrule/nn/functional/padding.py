@@ -83,7 +83,7 @@ def pad(
             x = resampling.resample.apply(
                 x, taps=_padding_map(mode, x.shape[axis], low, high), axis=axis
             )
-    return x
+    return x if any(map(any, pairs)) else x.clone()  # never the input itself, which may be written
 
 
 def _pairs(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:

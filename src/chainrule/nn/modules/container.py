@@ -95,6 +95,8 @@ class _Sequence(Module):
                 f"module should be of type Module, but got {type(module).__name__}"
             )
         listed: list[Module] = list(self)
+        if not -len(listed) <= idx <= len(listed):
+            raise OutOfBoundsError(f"Index out of range: {idx}, of {len(listed)} modules")
         listed.insert(idx, module)
         self._renew(listed)
         return self
@@ -435,7 +437,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Return another dict of the same parameters."""
-        return ParameterDict(dict(self.items()))
+        return ParameterDict(OrderedDict(self.items()))
 
     def keys(self) -> Any:
         """Return the keys."""
@@ -450,10 +452,12 @@ class ParameterDict(Module):
         return [(key, self.__dict__[key]) for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Add values, or replace those of the same keys."""
+        """Add values, or replace those of the same keys: of a plain dict in their order by name."""
         pairs: Iterable[tuple[str, Any]] = parameters
-        if isinstance(parameters, Mapping | ParameterDict):
+        if isinstance(parameters, OrderedDict | ParameterDict):
             pairs = parameters.items()
+        elif isinstance(parameters, Mapping):  # PyTorch's order, which optimizers number them by
+            pairs = sorted(parameters.items())
         for key, value in pairs:
             self[key] = value
 

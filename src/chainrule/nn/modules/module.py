@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from chainrule.arguments import DeviceLike, DTypeLike, destination, dtype_of
 from chainrule.autograd.modes import no_grad
@@ -569,6 +569,8 @@ class Module(Stateful, Hooked):
 
     # PyTorch's names of what a subclass may override.
     _version = 1
+    _members_since: ClassVar[Mapping[str, int]] = {}
+    """The version of state dicts from which a member is in them."""
     _save_to_state_dict = save_members
     _load_from_state_dict = load_members
 

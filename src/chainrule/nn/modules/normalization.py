@@ -132,7 +132,6 @@ class _ChannelNorm(_Affine):
 
 
 class _BatchNorm(_ChannelNorm):
-    _version = 2  # that of PyTorch: since then the number of batches is in the state
     """Normalisation of each channel over the batch: see `nn.functional.batch_norm`.
 
     Parameters
@@ -152,6 +151,9 @@ class _BatchNorm(_ChannelNorm):
     bias : bool, default True
         Whether there is a bias, if `affine`.
     """
+
+    _version = 2  # that of PyTorch: since then the number of batches is in the state
+    _members_since: ClassVar = {"num_batches_tracked": 2}
 
     def __init__(
         self,
@@ -180,16 +182,15 @@ class _BatchNorm(_ChannelNorm):
         training, count = values["training"], values["num_batches_tracked"]
         mean, var = values["running_mean"], values["running_var"]
         momentum: Any = values["momentum"]
-        if training and count is not None:
+        if training and count is not None and values["track_running_stats"]:
             count.add_(1)
             if momentum is None:
                 known = is_known(count._array)  # not while a function is compiled
                 momentum = 1.0 / (float(count) if known else count.to(mean.dtype))
-        own = training or mean is None
         if training and not values["track_running_stats"]:
             mean = var = None
         momentum = 0.0 if momentum is None else momentum
-        return self._normalized(input, mean, var, own, momentum)
+        return self._normalized(input, mean, var, training or mean is None, momentum)
 
     def _normalized(self, input: Any, mean: Any, var: Any, own: bool, momentum: float) -> Tensor:
         return F.batch_norm(input, mean, var, self.weight, self.bias, own, momentum, self.eps)

@@ -495,6 +495,12 @@ class RNNCellBase(Module):
             state = (zeros(shape, dtype=input.dtype, device=input.device),) * (1 + pair)
         else:
             state = tuple(hx) if pair else (hx,)
+            for i, each in enumerate(state):
+                if each.shape[:-1] != input.shape[:-1]:
+                    raise ShapeError(
+                        f"{type(self).__name__}: Input batch size {list(input.shape[:-1])} doesn't "
+                        f"match hidden{i} batch size {list(each.shape[:-1])}"
+                    )
         gates = F.linear(input, self.weight_ih, self.bias_ih)
         recurrent = F.linear(state[0], self.weight_hh, self.bias_hh)
         after = _STEPS[self._step_mode()][0](gates, recurrent, state)

@@ -104,11 +104,12 @@ class _Loading:
     def compare(self, module: Module, state: Mapping[str, Any], prefix: str) -> None:
         """Compare a state with the parameters and buffers of a module, and with its names."""
         known = {_EXTRA} if hasattr(module, "set_extra_state") else set()
+        version = self.versions.get(prefix[:-1], {}).get("version") or 0
         for name, value in [*module._of(PARAMETER), *module._of(BUFFER)]:
             known.add(name)
             if prefix + name in state:
                 self._match(module, name, value, prefix + name, state[prefix + name])
-            else:
+            elif version >= module._members_since.get(name, 0):
                 self.missing.append(prefix + name)
         self._extra(module, state, prefix + _EXTRA)
         children = {name for name, _ in module._of(MODULE)}
@@ -193,7 +194,8 @@ def load_members(
     error_msgs: list[str],
 ) -> None:
     """Load the parameters and buffers of a module that fit, and report on the others."""
-    loading = _Loading(local_metadata.get("assign_to_params_buffers", False))
+    assign = local_metadata.get("assign_to_params_buffers", False)
+    loading = _Loading(assign, {prefix[:-1]: local_metadata})
     loading.compare(self, state_dict, prefix)
     loading.run()
     missing_keys += loading.missing

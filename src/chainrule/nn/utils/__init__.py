@@ -31,7 +31,7 @@ else:  # type checkers would accept every name
     }
     __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
     __all__ += ["parameters_to_vector", "vector_to_parameters", *_LATER]
-    _MODULES = ("init", "parametrizations", "parametrize", "prune", "rnn", "stateless")
+    _MODULES = ["fusion", "init", "parametrizations", "parametrize", "prune", "rnn", "stateless"]
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

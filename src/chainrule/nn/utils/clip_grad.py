@@ -66,7 +66,7 @@ def get_total_norm(
     >>> cr.nn.utils.get_total_norm([cr.tensor([3.0]), cr.tensor([[4.0]])])
     tensor(5.)
     """
-    listed = _listed(tensors)
+    listed, norm_type = _listed(tensors), float(norm_type)  # of "inf" too
     if not listed:
         return zeros(())
     total = vector_norm(stack([vector_norm(each, norm_type) for each in listed]), norm_type)

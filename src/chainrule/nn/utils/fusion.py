@@ -139,8 +139,8 @@ def fuse_conv_bn_weights(
     shape[1 if transpose else 0] = -1
     weight = (conv_w * scale.reshape(shape)).to(conv_w.dtype)
     bias = ((conv_b - bn_rm) * scale + bn_b).to(conv_b.dtype)
-    grad = conv_w.requires_grad
-    return Parameter(weight.detach(), grad), Parameter(bias.detach(), conv_b.requires_grad or grad)
+    weight = Parameter(weight.detach(), conv_w.requires_grad)
+    return weight, Parameter(bias.detach(), conv_b.requires_grad)
 
 
 def fuse_linear_bn_weights(
