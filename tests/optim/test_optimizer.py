@@ -437,6 +437,23 @@ def test_a_group_has_names_if_the_others_have() -> None:
         SGD([("v", v), w], lr=0.1)
 
 
+def test_state_of_others_and_groups_that_are_listed_twice() -> None:
+    w = with_grad(1.0)
+    optimizer = SGD([w], lr=0.1)
+    optimizer.state["count"] = 1  # type: ignore[index, assignment]  # as a hook may
+    optimizer.param_groups.extend(optimizer.param_groups)
+    saved = optimizer.state_dict()
+    assert saved["state"] == {"count": 1}
+    assert [group["params"] for group in saved["param_groups"]] == [[0], [0]]
+
+
+def test_lbfgs_at_a_gradient_of_zero() -> None:
+    w = leaf(1.0)
+    optimizer = optim.LBFGS([w], tolerance_grad=-1.0)
+    assert optimizer.step(lambda: cr.tensor(10.0)).item() == 10
+    assert w.tolist() == leaf(1.0).tolist()
+
+
 def test_options_are_checked_before_parameters() -> None:
     with pytest.raises(ValueError, match="Invalid learning rate: -1"):
         SGD(None, lr=-1)  # type: ignore[arg-type]

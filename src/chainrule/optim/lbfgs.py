@@ -167,7 +167,7 @@ class LBFGS(Optimizer):
             history.gradient, before = g, loss
             t = float(options["lr"])
             if state["n_iter"] == 1:
-                t *= min(1.0, 1 / float(abs(g).sum()))
+                t /= max(1.0, float(abs(g).sum()))
             history.d, history.t, history.loss = d, t, before
             slope = _dot(g, d)
             if slope > -options["tolerance_change"]:

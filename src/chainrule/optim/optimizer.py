@@ -323,7 +323,7 @@ class Optimizer:
         """Remove what an interrupted compilation left in the state."""
         _MADE_IN_TRACE.discard(id(self))
         for state in self.state.values():
-            for name, value in list(state.items()):
+            for name, value in list(state.items()) if isinstance(state, dict) else ():
                 array = SLOTS["_array"].__get__(value) if isinstance(value, Tensor) else None
                 if getattr(array, "outlived", False):
                     del state[name]
@@ -381,7 +381,9 @@ class Optimizer:
         for hook in [*self._hooks["state_dict_pre"].values()]:
             hook(self)
         self._forget_outlived()
-        number: dict[Any, Any] = {param: i for i, param in enumerate(self._parameters())}
+        number: dict[Any, Any] = {}
+        for i, param in enumerate(self._parameters()):
+            number.setdefault(param, i)
         found: dict[str, Any] = {
             "state": {
                 number.get(key, key): dict(kept) if isinstance(kept, dict) else kept
