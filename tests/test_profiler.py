@@ -89,6 +89,18 @@ def test_times_of_a_statement() -> None:
         benchmark.Timer(language="c++")
 
 
+def test_statements_of_a_timer_may_be_indented() -> None:
+    calls: list[int] = []
+    setup = """
+        x = 2
+        f(x)
+    """
+    timer = benchmark.Timer("    f(x + 1)", setup, globals={"f": calls.append})
+    timer.timeit(3)
+    assert calls[-3:] == [3, 3, 3]
+    assert 2 in calls
+
+
 def test_a_table_of_measurements() -> None:
     titles = {"label": None, "env": None, "num_threads": 1, "stmt": "f()"}
     results = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 import time
 import timeit
 from collections.abc import Callable, Iterable, Mapping
@@ -119,6 +120,7 @@ class Timer:
     ) -> None:
         if global_setup or language is not None:
             raise ArgumentError("Timer: statements are of Python: leave out global_setup, language")
+        stmt, setup = textwrap.dedent(stmt).strip("\n"), textwrap.dedent(setup).strip("\n")
         self._timer = timeit.Timer(stmt, setup, timer, {} if globals is None else globals)
         self._titles = {
             "stmt": stmt,
