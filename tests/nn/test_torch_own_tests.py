@@ -118,3 +118,9 @@ def test_errors_of_pytorchs_tests(call: Any, text: str) -> None:
     assert len(nn.Sequential(nn.ReLU()).insert(-1, nn.Tanh())) == 2
     assert nn.GroupNorm(5, 10)(cr.ones(1, 10, 1)).shape == (1, 10, 1)
     assert F.one_hot(cr.tensor([], dtype=cr.int64), 0).shape == (0, 0)
+
+
+def test_normalised_vectors_are_written_where_power_iterations_keep_them() -> None:
+    v, x = cr.zeros(2), cr.tensor([3.0, 4.0])
+    assert F.normalize(x, dim=0, eps=1e-12, out=v) is v
+    assert v.tolist() == F.normalize(x, dim=0).tolist()

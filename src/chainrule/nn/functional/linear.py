@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from chainrule import ops
-from chainrule.arguments import Operand, floating
+from chainrule.arguments import Operand, floating, written
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn.functional.losses import pair
 from chainrule.ops import pdist
@@ -113,7 +113,9 @@ def _vector_norm(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool)
     return elementwise.masked.apply(root, nonzero)
 
 
-def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Return the vectors along a dimension, divided by their length.
 
     Parameters
@@ -126,6 +128,8 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
         The dimension of the vectors.
     eps : number, default 1e-12
         The divisor for vectors shorter than this.
+    out : Tensor, optional
+        Where to write the result.
 
     Returns
     -------
@@ -143,7 +147,8 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
             [0.0000, 0.0000]])
     """
     x = floating(input)
-    return ops.divide(x, ops.clamp(_vector_norm(x, p, dim, True), min=eps))
+    unit = ops.divide(x, ops.clamp(_vector_norm(x, p, dim, True), min=eps))
+    return unit if out is None else written(unit, out)
 
 
 def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
