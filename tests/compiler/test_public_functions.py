@@ -26,6 +26,7 @@ REFUSED: dict[str, str] = {
     "cr.allclose": VALUES,
     "cr.argwhere": SHAPES,
     "cr.as_strided": MEMORY,
+    "cr.as_strided_scatter": MEMORY,
     "cr.bincount": SHAPES,
     "cr.detach_": "gave a tensor from outside .* a history of its own",
     "cr.get_rng_state": STATE,
@@ -40,7 +41,6 @@ REFUSED: dict[str, str] = {
     "cr.nn.functional.one_hot": SHAPES,
     "cr.nonzero": SHAPES,
     "cr.repeat_interleave": SHAPES,
-    "cr.scatter_reduce": "the product of values at the same index can't be compiled",
     "cr.seed": STATE,
     "cr.set_rng_state": STATE,
     "cr.unique": SHAPES,
@@ -176,7 +176,7 @@ OTHER_METHODS: dict[str, Callable[[Any], Any]] = {
     "new ones": lambda x: [
         *(x.new_ones(2), x.new_zeros((2, 1)), x.new_full((2,), 3.0), x.new_tensor([1.0, 2.0])),
         x.new([1.0, 2.0]),
-        x.new_empty((3,)).shape,
+        *(x.new_empty((3,)).shape, x.new_empty_strided((2, 3), (1, 2)).shape),
     ],
     "writes": lambda x: [
         *(x.clone().copy_(x * 2), x.clone().zero_(), x.clone().fill_diagonal_(2.0)),
@@ -212,7 +212,8 @@ IN_ONE_OF_THEM = """
     bool byte char short int long half float double cfloat cdouble type type_as to cpu to_device
     to_dense pin_memory share_memory_ is_pinned is_shared expand expand_as permute view view_as
     reshape_as sum_to_size contiguous dim ndimension nelement element_size is_contiguous new
-    new_ones new_zeros new_full new_tensor new_empty copy_ zero_ fill_diagonal_ normal_ uniform_
+    new_ones new_zeros new_full new_tensor new_empty new_empty_strided copy_ zero_
+    fill_diagonal_ normal_ uniform_
     exponential_ cauchy_ geometric_ log_normal_ random_ igamma igammac polygamma polygamma_
     igamma_ igammac_ numpy
 """
