@@ -716,6 +716,8 @@ def test_functions_of_lists_of_tensors_as_in_pytorch() -> None:
         lib._foreach_maximum_(a, b)
         found = [lib._foreach_sub(a, b, alpha=2), lib._foreach_pow(2.0, b), lib._foreach_norm(b)]
         found += [lib._foreach_mul(a, lib.tensor(2.0)), lib._foreach_addcmul(a, b, b, value=3)]
+        found += [lib._foreach_addcdiv(a, b, b, scalars=[2, 3]), lib._foreach_add(a, scalar=2)]
+        found += [lib._foreach_norm(b, ord=1, dtype=lib.float64)]
         return [x for each in (a, *found) for x in each]
 
     same_as_torch(program)

@@ -52,9 +52,14 @@ def _check(error: type[Exception], condition: Any, message: Any = None) -> None:
 def _each(name: str, method: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(tensors, list | tuple):  # a number, to the power of each tensor
         tensors = [args[0][0].new_tensor(tensors)] * len(args[0])
-    if name.startswith(("addcmul", "addcdiv")) and len(args) > 2:
-        kwargs["value"] = args[2].tolist() if isinstance(args[2], Tensor) else args[2]
-        args = args[:2]
+    if "ord" in kwargs:
+        kwargs["p"] = kwargs.pop("ord")
+    factors = [kwargs.pop(key) for key in ("scalars", "scalar") if key in kwargs]
+    if name.startswith(("addcmul", "addcdiv")) and (factors or len(args) > 2):
+        factor = factors[0] if factors else args[2]
+        kwargs["value"] = factor.tolist() if isinstance(factor, Tensor) else factor
+        args, factors = args[:2], []
+    args = (*args, *factors)
     for values in (*args, *kwargs.values()):
         if isinstance(values, list | tuple) and len(values) != len(tensors):
             raise RuntimeError(
