@@ -94,3 +94,32 @@ def test_the_results_have_pytorchs_names():
     assert cr.linalg.inv_ex(x)._fields == ("inverse", "info")
     assert cr.linalg.cholesky_ex(x)._fields == ("L", "info")
     assert cr.linalg.solve_ex(x, x)._fields == ("result", "info")
+
+
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+@calls
+def test_compiled_functions_and_vmap_have_the_same_results_and_codes(call, kind):
+    stack = cr.tensor(
+        [GOOD, MATRICES["bad"], MATRICES["first"], [[1.0, 9.0], [9.0, -1.0]]], dtype=kind
+    )
+    b = cr.tensor(B, dtype=kind)
+
+    def loss(x):
+        return call(cr, x, b)[0].nan_to_num().abs().sum()
+
+    for function in (lambda x: call(cr, x, b), lambda x: (cr.grad(loss)(x),)):
+        each = [function(x) for x in stack]
+        for i, found in enumerate(cr.vmap(function)(stack)):
+            np.testing.assert_allclose(found, [one[i] for one in each], rtol=1e-12, atol=1e-12)
+        compiled = cr.compile(function)
+        for x, wanted in zip(stack, each, strict=True):
+            for one, other in zip(compiled(x), wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_functions_of_no_numbers_and_with_checks():
+    assert cr.compile(cr.linalg.cholesky_ex)(cr.zeros(0, 0)).info.item() == 0
+    checked = cr.compile(lambda x: cr.linalg.inv_ex(x, check_errors=True))
+    assert checked(cr.tensor(GOOD)).info.item() == 0
+    with pytest.raises(np.linalg.LinAlgError):
+        checked(cr.zeros(2, 2))

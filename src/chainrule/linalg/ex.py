@@ -10,12 +10,12 @@ import numpy as np
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import CompileError, LinAlgError
+from chainrule.errors import LinAlgError
 from chainrule.linalg.arguments import accepts, square
 from chainrule.linalg.decompositions import cholesky, leading_minor
 from chainrule.linalg.lu import lu_factor_ex
 from chainrule.linalg.solve import inv, solve
-from chainrule.ops import where
+from chainrule.ops import real, tril, where
 
 __all__ = ["cholesky_ex", "inv_ex", "solve_ex"]
 
@@ -80,7 +80,18 @@ def cholesky_ex(A: Operand, *, upper: bool = False, check_errors: bool = False) 
     def factor(matrices: Tensor) -> Tensor:
         return cholesky(matrices, upper=upper)
 
-    return CholeskyExResult(*_unchecked(x, factor, _try_cholesky, minor, check_errors))
+    def minors(matrices: Tensor) -> Tensor:
+        return _first_minors(matrices.mH if upper else matrices)
+
+    return CholeskyExResult(*_unchecked(x, factor, _try_cholesky, minor, minors, check_errors))
+
+
+def _first_minors(x: Tensor) -> Tensor:
+    """Return `leading_minor` of all matrices, 0 for those that are positive-definite."""
+    hermitian = tril(x) + tril(x, -1).mH
+    pivots = lu_factor_ex(hermitian, pivot=False).LU.diagonal(0, -2, -1)
+    failed = ~(real(pivots) > 0)
+    return where(failed.any(-1), failed.int().argmax(-1) + 1, 0).int()
 
 
 def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
@@ -111,7 +122,7 @@ def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
     tensor([0, 1], dtype=int32)
     """
     x = square(A, "inv")
-    return InvExResult(*_unchecked(x, inv, _try_inverse, _first_zero, check_errors))
+    return InvExResult(*_unchecked(x, inv, _try_inverse, _first_zero, _first_zeros, check_errors))
 
 
 def solve_ex(
@@ -148,7 +159,9 @@ def solve_ex(
     def solution(matrices: Tensor) -> Tensor:
         return solve(matrices, B, left=left)
 
-    return SolveExResult(*_unchecked(x, solution, _try_inverse, _first_zero, check_errors))
+    return SolveExResult(
+        *_unchecked(x, solution, _try_inverse, _first_zero, _first_zeros, check_errors)
+    )
 
 
 def _unchecked(
@@ -156,17 +169,19 @@ def _unchecked(
     function: Callable[[Tensor], Tensor],
     kernel: Callable[[Array], Array],
     error_code: Callable[[Array], int],
+    error_codes: Callable[[Tensor], Tensor],
     check_errors: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Return a function's results, nan where it fails, and the error codes (0 for success)."""
+    """Return a function's results, nan where it fails, and the error codes (0 for success).
+
+    `error_codes` tells them of matrices that aren't known, in a compiled function or `vmap`.
+    """
     xp = namespace(x._array)
-    if not xp.known:
-        raise CompileError(
-            "inv_ex, solve_ex and cholesky_ex look at values, which a compiled function doesn't "
-            "know: call inv, solve or cholesky, which raise when the function runs, or "
-            "lu_factor_ex"
-        )
     info = np.zeros(x.shape[:-2], np.int32)
+    if not xp.known:
+        if check_errors or not x.shape[-1]:
+            return function(x), make(xp.asarray(info), None)
+        return _where_defined(x, function, error_codes(x.detach()))
     try:
         return function(x), make(xp.asarray(info), None)
     except LinAlgError:
@@ -178,11 +193,18 @@ def _unchecked(
     if not info.any():  # a matrix that is not finite, for one
         for index in np.ndindex(info.shape):
             info[index] = 0 if xp.isfinite(x._array[index]).all() else 1
-    bad = xp.asarray(info != 0)
-    eye = make(xp.eye(x.shape[-1], dtype=x.dtype), None)
-    result = function(where(make(bad[..., None, None], None), eye, x))
+    return _where_defined(x, function, make(xp.asarray(info), None))
+
+
+def _where_defined(
+    x: Tensor, function: Callable[[Tensor], Tensor], info: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return a function's results, nan for the matrices with an error code, and the codes."""
+    bad = info != 0
+    eye = make(namespace(x._array).eye(x.shape[-1], dtype=x.dtype), None)
+    result = function(where(bad[..., None, None], eye, x))
     mask = bad.reshape(bad.shape + (1,) * (min(result.ndim, x.ndim) - bad.ndim))
-    return where(make(mask, None), np.nan, result), make(xp.asarray(info), None)
+    return where(mask, np.nan, result), info
 
 
 def _try_inverse(matrix: Array) -> Array:
@@ -194,6 +216,10 @@ def _try_cholesky(matrix: Array) -> Array:
     if not namespace(matrix).isfinite(factor).all():
         raise np.linalg.LinAlgError
     return factor
+
+
+def _first_zeros(x: Tensor) -> Tensor:
+    return lu_factor_ex(x).info
 
 
 def _first_zero(matrix: Array) -> int:
