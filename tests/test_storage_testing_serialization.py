@@ -163,6 +163,12 @@ def test_bfloat16_can_be_named_and_not_be_used() -> None:
 def test_settings_that_have_one_value() -> None:
     assert cr.are_deterministic_algorithms_enabled()
     assert cr.get_float32_matmul_precision() == "highest"
+    cr.set_deterministic_debug_mode("error")
+    cr.set_num_interop_threads(2)
+    cr.set_warn_always(True)
+    assert (cr.get_deterministic_debug_mode(), cr.get_num_interop_threads()) == (2, 1)
+    assert not cr.set_flush_denormal(True)
+    assert not cr.is_warn_always_enabled()
     assert cr.get_default_device() == cr.device("cpu")
     cr.set_default_device("cpu")
     with pytest.raises(cr.DeviceError, match="there is no GPU"):

@@ -64,6 +64,8 @@ _LATER = {
             are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision
             set_default_device set_float32_matmul_precision use_deterministic_algorithms
             layout memory_format strided sparse_coo sparse_csr version
+            get_deterministic_debug_mode get_num_interop_threads is_warn_always_enabled
+            set_deterministic_debug_mode set_flush_denormal set_num_interop_threads set_warn_always
             channels_last channels_last_3d contiguous_format preserve_format
             """,
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",

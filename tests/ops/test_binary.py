@@ -264,6 +264,9 @@ def test_writes_to_pairs_and_complex_numbers_that_share_memory(name):
 def test_pairs_that_are_apart_in_memory_are_refused():
     with pytest.raises(cr.ShapeError, match="last dimension with stride 1, got the strides"):
         cr.view_as_complex(cr.ones(2, 3).T)
+    compiled = cr.compile(lambda x: cr.view_as_complex(x.T))
+    with pytest.raises(cr.ShapeError, match=r"last dimension with stride 1: say contiguous\(\)"):
+        compiled(cr.ones(2, 3))
 
 
 def test_isreal():

@@ -16,13 +16,20 @@ __all__ = [
     "cuda",
     "cudnn",
     "get_default_device",
+    "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "is_warn_always_enabled",
     "layout",
     "memory_format",
     "mps",
     "preserve_format",
     "set_default_device",
+    "set_deterministic_debug_mode",
+    "set_flush_denormal",
     "set_float32_matmul_precision",
+    "set_num_interop_threads",
+    "set_warn_always",
     "sparse_coo",
     "sparse_csr",
     "strided",
@@ -106,4 +113,61 @@ def set_float32_matmul_precision(precision: str) -> None:
     --------
     >>> import chainrule as cr
     >>> cr.set_float32_matmul_precision("high")
+    """
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return 2, "error": results are always deterministic."""
+    return 2
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Do nothing: results are always deterministic.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_deterministic_debug_mode("warn")
+    """
+
+
+def get_num_interop_threads() -> int:
+    """Return 1: operations run one after another; `get_num_threads` is for those within one."""
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Do nothing: operations run one after another.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_num_interop_threads(1)
+    """
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False, as PyTorch does where it can't: tiny numbers are never rounded to 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_flush_denormal(True)
+    False
+    """
+    return False
+
+
+def is_warn_always_enabled() -> bool:
+    """Return False: how often a warning is shown is up to Python's filters."""
+    return False
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Do nothing: ``warnings.simplefilter("always")`` shows each warning every time.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_warn_always(True)
     """

@@ -374,7 +374,13 @@ def view_as_complex(input: Operand) -> Tensor:
             "view_as_complex: Tensor must have a last dimension with stride 1, got the strides "
             f"{list(input.stride())}: say contiguous() of it first"
         )
-    return indexing.complex_pairs.apply(input)
+    try:
+        return indexing.complex_pairs.apply(input)
+    except ShapeError:  # in a trace, which knows the memory as NumPy does
+        raise ShapeError(
+            "view_as_complex: Tensor must have a last dimension with stride 1: say contiguous() of "
+            "it first"
+        ) from None
 
 
 tensor_property("H", conjugate_transpose, doc="The conjugate transpose of a matrix.")
