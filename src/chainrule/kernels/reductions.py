@@ -150,7 +150,9 @@ def reduction(ufunc: Any, kinds: str) -> Callable[..., Array]:
     """
     reduce = ufunc.reduce
 
-    def reduction(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
+    def reduction(x: Array, axis: Axes = None, keepdims: bool = False, **settings: Any) -> Array:
+        if settings:  # `initial` and `where`, of a batch
+            return reduce(x, axis, None, None, keepdims, **settings)
         if x.size >= _MIN_SIZE and axis is not None and x.dtype.kind in kinds:
             is_plain = x.flags.c_contiguous
             found = _reduced(ufunc, x, axis) if is_plain else _in_passes(ufunc, x, axis)
