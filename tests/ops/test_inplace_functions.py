@@ -15,7 +15,13 @@ def test_fill():
         v = lib.leaf(3.0)
         x = lib.leaf([[1.0, 2.0]])
         y = lib.fill(x, v)
-        return [y, lib.fill(lib.tensor([1, 2]), 3.5), *lib.grad((y * y).sum() + x.sum(), (x, v))]
+        (slope,) = lib.grad(lib.fill(x, 2.0).sum(), (x,))  # it requires grad, though it's constant
+        return [
+            y,
+            slope,
+            lib.fill(lib.tensor([1, 2]), 3.5),
+            *lib.grad((y * y).sum() + x.sum(), (x, v)),
+        ]
 
     same_as_torch(program)
     with pytest.raises(cr.ShapeError, match="only supports 0-dimension value tensor"):

@@ -610,8 +610,7 @@ def fill(input: Operand, value: Any) -> Tensor:
             "fill only supports 0-dimension value tensor but got tensor with "
             f"{number.ndim} dimensions"
         )
-    spread = shaping.broadcast_to.apply(cast(number, x.dtype), shape=x.shape)
-    return elementwise.clone.apply(spread)
+    return elementwise.where.apply(make(np.asarray(True), None), cast(number, x.dtype), x)
 
 
 @operation()
