@@ -88,6 +88,26 @@ def test_embedding_bag_as_in_pytorch(case: str, mode: str) -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_with_padding_can_be_compiled_and_mapped(mode: str) -> None:
+    bags = cr.tensor([[[1, 0, 2], [0, 0, 0]], [[3, 3, 1], [0, 1, 0]]])
+    table = cr.tensor(np.random.default_rng(0).normal(size=(4, 2)))
+
+    def slope(table: Any, numbers: Any) -> Any:
+        def loss(table: Any) -> Any:
+            found = F.embedding_bag(
+                numbers, table, mode=mode, padding_idx=0, scale_grad_by_freq=True
+            )
+            return (found**2).sum()
+
+        return cr.value_and_grad(loss)(table)
+
+    each = [slope(table, numbers) for numbers in bags]
+    for i, mapped in enumerate(cr.vmap(slope, in_dims=(None, 0))(table, bags)):
+        np.testing.assert_allclose(mapped, [one[i] for one in each])
+        np.testing.assert_allclose(cr.compile(slope)(table, bags[0])[i], each[0][i])
+
+
 def test_embedding_bag_with_weights_as_in_pytorch() -> None:
     numbers = np.array([[0, 1, 1], [5, 5, 2]])
     for settings in ({}, {"padding_idx": 5}):

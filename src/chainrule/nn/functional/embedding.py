@@ -242,7 +242,11 @@ def embedding_bag(
     numbers = numbers.ravel()
     if max_norm is not None:
         _renormalize(table, numbers, float(max_norm), norm_type)
-    if padding is not None:
+    bags = count
+    if padding is not None and not is_known(numbers) and mode != "max":
+        bag = np.where(numbers == padding, count, bag)  # one more, which is left out
+        bags += 1
+    elif padding is not None:
         numbers, bag, factors = _drop_padding(padding, numbers, bag, factors)
     if mode == "max":
         return _bag_maxima(table, numbers, bag, count)
@@ -251,10 +255,11 @@ def embedding_bag(
         rows = _by_frequency(rows, numbers, table.shape[0])
     if factors is not None:
         rows = ops.multiply(rows, ops.unsqueeze(cast(factors, rows.dtype), -1))
-    total = indexing.index_add.apply(rows, shape=(count, table.shape[1]), key=bag)
+    total = indexing.index_add.apply(rows, shape=(bags, table.shape[1]), key=bag)
+    total = total if bags == count else total[:count]
     if mode == "sum":
         return total
-    size = np.maximum(_counts(bag, count), 1)[:, None].astype(rows.dtype)
+    size = np.maximum(_counts(bag, bags)[:count], 1)[:, None].astype(rows.dtype)
     return ops.divide(total, constant(size, total))
 
 
@@ -302,7 +307,7 @@ def _drop_padding(
     padding: int, numbers: Array, bag: Array, factors: Tensor | None
 ) -> tuple[Array, Array, Tensor | None]:
     """Return the indices, bags and factors without those of the padding row."""
-    check_known(numbers, "embedding_bag with padding_idx", "multiply with per_sample_weights")
+    check_known(numbers, "embedding_bag with mode='max'", "take embedding() and amax()")
     present = np.nonzero(move(numbers, CPU) != padding)[0]
     kept = None if factors is None else indexing.index.apply(factors, key=present)
     return numbers[move(present, device_of(numbers))], bag[present], kept
