@@ -119,6 +119,10 @@ def test_parts_share_memory():
         (lambda x: x[0].vsplit(1), cr.ShapeError, "at least 2 dimensions"),
         (lambda x: x[0, 0].hsplit(1), cr.ShapeError, "at least 1 dimension,"),
         (lambda x: x.split(), TypeError, "needs split_size_or_sections"),
+        (lambda x: x.split([1, "a"]), TypeError, "each of split_size_or_sections must be an int"),
+        (lambda x: x.split(1.5), TypeError, "split: split_size_or_sections must be an int"),
+        (lambda x: x.hsplit("abc"), TypeError, "hsplit: indices_or_sections must be an int"),
+        (lambda x: x.tensor_split([0.5]), TypeError, "each of indices_or_sections .* got 0.5"),
         (lambda x: x.repeat(2), cr.ShapeError, "can not be smaller than number of dimensions"),
         (lambda x: x.repeat(2, -1), cr.ShapeError, "negative number of times"),
         (lambda x: x.repeat_interleave(x), TypeError, "repeats has to be an int"),
@@ -141,7 +145,7 @@ def test_parts_share_memory():
         (lambda x: x.rot90(1, (0, -2)), ValueError, "rotation dims to be different"),
         (lambda x: x.sum_to_size(2, 3), cr.ShapeError, "not expandable to size"),
     ],
-    ids=range(25),
+    ids=range(29),
 )
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):

@@ -288,14 +288,14 @@ def split(
     if lengths is None:
         raise ArgumentTypeError("split() needs split_size_or_sections: the length of each part")
     if isinstance(lengths, Sequence):
-        sizes = tuple(lengths)
+        sizes = tuple([whole_number(n, "split", "each of split_size_or_sections") for n in lengths])
         if sum(sizes) != length or min(sizes, default=0) < 0:
             raise ShapeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
                 f"size at dimension {number}), but got split_sizes={list(sizes)}"
             )
     else:
-        sizes = _equal_sizes(length, lengths)
+        sizes = _equal_sizes(length, whole_number(lengths, "split", "split_size_or_sections"))
     return _split(input, sizes, number)
 
 
@@ -695,7 +695,7 @@ def tensor_split(
         raise ShapeError("tensor_split expected at least a 1-dimensional tensor, but got 0 dims")
     number = one_dim(dim if axis is None else axis, input.ndim)
     length = input.shape[number]
-    cuts = cuts.tolist() if isinstance(cuts, Tensor) else cuts
+    cuts = _whole_numbers("tensor_split", cuts)
     if isinstance(cuts, int):
         if cuts <= 0:
             raise ArgumentError(f"number of sections must be larger than 0, got {cuts}")
@@ -709,6 +709,15 @@ def tensor_split(
             for start, stop in zip([0, *cuts], ends, strict=True)
         ]
     )
+
+
+def _whole_numbers(operation: str, given: Any) -> int | list[int]:
+    """Return an int, or a list of the ints of a sequence, or raise."""
+    given = given.tolist() if isinstance(given, Tensor) else given
+    name = "indices_or_sections"
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return whole_number(given, operation, name)
+    return [whole_number(each, operation, f"each of {name}") for each in given]
 
 
 @operation()
@@ -781,12 +790,13 @@ def _split_along(
             f"dimension{'s' if min_ndim > 1 else ''}, but got a tensor with {x.ndim} dimensions"
         )
     dim = {"hsplit": 1 if x.ndim > 1 else 0, "vsplit": 0, "dsplit": 2}[name]
-    if isinstance(cuts, int) and (cuts <= 0 or x.shape[dim] % cuts):
+    parts = _whole_numbers(name, cuts)
+    if isinstance(parts, int) and (parts <= 0 or x.shape[dim] % parts):
         raise ShapeError(
             f"{name} attempted to split along dimension {dim}, but the size of the dimension "
-            f"{x.shape[dim]} is not divisible by the split_size {cuts}"
+            f"{x.shape[dim]} is not divisible by the split_size {parts}"
         )
-    return tensor_split(x, cuts, dim)
+    return tensor_split(x, parts, dim)
 
 
 @operation(aliases="unsafe_split_with_sizes")
