@@ -143,6 +143,9 @@ def _in_passes(ufunc: Any, x: Array, axis: Any) -> Array | None:
 # --- maxima, minima, any and all ------------------------------------------------------------------
 
 
+_LEFT_OUT: Any = object()
+
+
 def reduction(ufunc: Any, kinds: str) -> Callable[..., Array]:
     """Return the reduction by a ufunc for which the order of elements doesn't matter.
 
@@ -150,9 +153,17 @@ def reduction(ufunc: Any, kinds: str) -> Callable[..., Array]:
     """
     reduce = ufunc.reduce
 
-    def reduction(x: Array, axis: Axes = None, keepdims: bool = False, **settings: Any) -> Array:
-        if settings:  # `initial` and `where`, of a batch
-            return reduce(x, axis, None, None, keepdims, **settings)
+    def reduction(
+        x: Array,
+        axis: Axes = None,
+        keepdims: bool = False,
+        initial: Any = _LEFT_OUT,
+        where: Any = True,
+    ) -> Array:
+        if initial is not _LEFT_OUT:
+            return reduce(x, axis, None, None, keepdims, initial, where)
+        if where is not True:
+            return reduce(x, axis, None, None, keepdims, where=where)
         if x.size >= _MIN_SIZE and axis is not None and x.dtype.kind in kinds:
             is_plain = x.flags.c_contiguous
             found = _reduced(ufunc, x, axis) if is_plain else _in_passes(ufunc, x, axis)
