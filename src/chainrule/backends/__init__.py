@@ -163,7 +163,7 @@ def is_warn_always_enabled() -> bool:
     return False
 
 
-def set_warn_always(b: bool, /) -> None:
+def set_warn_always(b: bool) -> None:
     """Do nothing: ``warnings.simplefilter("always")`` shows each warning every time.
 
     Examples
