@@ -89,16 +89,20 @@ POINTS: list[tuple[Any, ...]] = [
     ((5, 6, 7), (4, 3, 1), (1,), ((0, 0),), (1,), 2),
     ((70, 4, 3, 5), (100, 4, 1, 1), (1, 1), ((0, 0), (0, 0)), (2, 1), 1),
     ((3, 4, 5, 6), (6, 2, 1, 1), (2, 3), ((1, 0), (-1, 1)), (1, 1), 2),
+    ((5, 4, 3, 1), (6, 2, 3, 1), (1, 2), ((0, 0), (0, 0)), (1, 3), 2),  # one window
+    ((5, 4, 3, 2), (6, 4, 3, 2), (3, 2), ((0, 2), (0, 1)), (1, 1), 1),
+    ((5, 4, 3, 2), (6, 4, 3, 2), (3, 2), ((0, 3), (0, 1)), (2, 1), 1),  # of other pixels
 ]
 
 
 @pytest.mark.parametrize("settings", POINTS, ids=str)
-def test_kernels_of_one_element_are_products(
+def test_kernels_of_one_element_or_the_size_of_the_image_are_products(
     settings: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(convolution_by_taps, "_MAX_PRODUCTS", 10_000)  # for some of the samples
     found = results(settings, "float64")
-    monkeypatch.setattr(convolution, "is_pointwise", lambda *_: False)
+    for choice in ("is_pointwise", "is_single"):
+        monkeypatch.setattr(convolution, choice, lambda *_: False)
     for x, y in zip(found, results(settings, "float64"), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
 

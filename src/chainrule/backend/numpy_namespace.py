@@ -49,7 +49,7 @@ _STACK_MIN_ELEMENTS = 1 << 14
 def _reshape(x: Array, shape: tuple[int, ...], copy: bool | None = None) -> Array:
     if copy is None:
         return x.reshape(shape)
-    if copy and x.ndim == 2 and x.shape == shape and fast_numpy.is_transposed(x):
+    if copy and x.shape == shape and fast_numpy.is_transposed(x):
         return fast_numpy.transposed(x)
     return x.reshape(shape, copy=copy)
 

@@ -20,12 +20,16 @@ from typing import Any
 from chainrule.interrupts import errstate
 from chainrule.kernels.convolution_by_taps import (
     correlate_by_taps,
+    correlate_images,
     correlate_pixels,
     is_finite,
     is_pointwise,
+    is_single,
     sampled,
     spread_by_taps,
+    spread_images,
     weight_by_taps,
+    weight_of_images,
     weight_of_pixels,
 )
 from chainrule.kernels.convolution_phases import (
@@ -52,9 +56,12 @@ Sizes = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 Window = tuple[Sizes, Pads, Sizes, int]  # stride, padding before and after, dilation, groups
 
-_COPY, _WINDOW_COPY, _TRANSPOSE, _SPREAD, _RUN = 0.35, 0.15, 1.0, 1.0, 10.0
-"""Nanoseconds for a copy of an element (in long rows, in windows, to another order of axes, to one
-more shift of the rows), and the beginning of a run."""
+_COPY, _WINDOW_COPY, _FAR_COPY, _TRANSPOSE, _SPREAD, _RUN = 0.35, 0.03, 0.3, 0.5, 0.7, 8.0
+"""Nanoseconds for a copy of an element (in long rows, in windows, in windows beyond the cache, to
+another order of axes, to one more shift of the rows), and the beginning of a run."""
+
+_CACHE = 1 << 19
+"""Number of elements that the second-level cache holds."""
 
 
 def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
@@ -69,6 +76,8 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         ]
     )
     pad_before = tuple([low for low, _ in padding])
+    if is_single(xp, x.shape[2:], pad_before, w.shape[2:], size, dilation):
+        return correlate_images(xp, x, w, groups)
     found = _by_kernels(xp, x, w, pad_before, size, stride, dilation, groups)
     if found is not None:
         return found
@@ -121,6 +130,8 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     """Return the adjoint of `convolve` with respect to images of shape `size`, applied to `y`."""
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
+    if is_single(xp, size, pad_before, w.shape[2:], y.shape[2:], dilation):
+        return spread_images(xp, y, w, groups)
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
     if is_by_phase(xp, y, w.shape[1], w.shape[2:], stride, dilation, groups):
@@ -134,11 +145,13 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
 
 def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window) -> Array:
     """Return the adjoint of `convolve` with respect to kernels of shape `size`, applied to `y`."""
+    stride, padding, dilation, groups = window
+    pad_before = tuple([low for low, _ in padding])
+    if is_single(xp, x.shape[2:], pad_before, size, y.shape[2:], dilation):
+        return weight_of_images(xp, x, y, groups)
     found = _convolve_weight(xp, x, y, size, window)
     if is_finite(xp, found):
         return found
-    stride, padding, dilation, groups = window
-    pad_before = tuple([low for low, _ in padding])
     padded = pad_or_crop(xp, x, pad_before, _padded_size(x.shape[2:], padding))
     return weight_by_taps(xp, padded, y, size, stride, dilation, groups)
 
@@ -273,10 +286,12 @@ def _copies_windows(shape: Sizes, layout: Layout, dilation: Sizes | None, sums: 
     by_shifts = padded * (
         MULTIPLY * inputs * taps * outputs + _COPY * moved + _SPREAD * float(spread)
     )
+    row = inputs * taps
     runs = taps if dilation and dilation[-1] > 1 else taps // kernel[-1]
-    by_windows = pixels * (
-        inputs * taps * (MULTIPLY * outputs + _WINDOW_COPY) + _RUN * runs
-    ) + _TRANSPOSE * float(math.prod(shape))
+    copies = _RUN * runs + (_WINDOW_COPY if row * pixels <= samples * _CACHE else _FAR_COPY) * row
+    if not sums:
+        copies += _TRANSPOSE * outputs
+    by_windows = pixels * (MULTIPLY * row * outputs + copies) + _TRANSPOSE * math.prod(shape)
     return by_windows < by_shifts
 
 
@@ -355,8 +370,12 @@ def _correlate_input(
     """Return the adjoint of `_correlate` with respect to the images: itself a correlation."""
     o, c, *kernel = w.shape
     rank = len(kernel)
-    flipped = w.reshape(groups, o // groups, c, *kernel)[(..., *(slice(None, None, -1),) * rank)]
-    flipped = flipped.swapaxes(1, 2).reshape(groups * c, o // groups, *kernel)
+    flipped = w[(..., *(slice(None, None, -1),) * rank)]
+    if groups == 1:
+        flipped = flipped.swapaxes(0, 1)
+    else:
+        flipped = flipped.reshape(groups, o // groups, c, *kernel).swapaxes(1, 2)
+        flipped = flipped.reshape(groups * c, o // groups, *kernel)
     start = tuple(
         [
             d * (k - 1) - b

@@ -3,7 +3,7 @@
 Faster ways multiply by zeros: of banded matrices, of kernels that are padded to whole strides, of
 margins. There an infinity or nan would reach pixels whose windows don't contain it. A result of
 theirs that isn't finite is computed anew by these. Kernels of one element are always computed so,
-from images as they lie in memory.
+from images as they lie in memory, and kernels as large as the images by one product.
 """
 
 from __future__ import annotations
@@ -123,3 +123,40 @@ def weight_of_pixels(xp: Any, x: Array, y: Array, groups: int) -> Array:
 
 def _matmul(xp: Any, x: Array, y: Array) -> Array:
     return product_stacks.matmul(x, y) if xp is np else xp.matmul(x, y)
+
+
+# --- kernels of the size of the images ------------------------------------------------------------
+
+
+def is_single(
+    xp: Any, shape: Sizes, pad_before: Sizes, kernel: Sizes, size: Sizes, dilation: Sizes
+) -> bool:
+    """Return whether there is one window, the whole image, and no machine code for it."""
+    return (
+        shape == kernel
+        and math.prod(size) == 1
+        and not any(pad_before)
+        and all([d == 1 or k == 1 for k, d in zip(kernel, dilation, strict=True)])
+        and extension(xp, "correlations") is None
+    )
+
+
+def correlate_images(xp: Any, x: Array, w: Array, groups: int) -> Array:
+    """Return the products (n, o, 1, …) of images and kernels of their size."""
+    rows = x.reshape(len(x), groups, -1).swapaxes(0, 1)
+    products = xp.matmul(rows, w.reshape(groups, len(w) // groups, -1).swapaxes(1, 2))
+    return products.swapaxes(0, 1).reshape(len(x), len(w), *(1,) * (w.ndim - 2))
+
+
+def spread_images(xp: Any, y: Array, w: Array, groups: int) -> Array:
+    """Return the adjoint of `correlate_images` with respect to the images."""
+    rows = y.reshape(len(y), groups, -1).swapaxes(0, 1)
+    products = xp.matmul(rows, w.reshape(groups, len(w) // groups, -1))
+    return products.swapaxes(0, 1).reshape(len(y), -1, *w.shape[2:])
+
+
+def weight_of_images(xp: Any, x: Array, y: Array, groups: int) -> Array:
+    """Return the adjoint of `correlate_images` with respect to the kernels."""
+    columns = y.reshape(len(y), groups, -1).transpose(1, 2, 0)
+    products = xp.matmul(columns, x.reshape(len(x), groups, -1).swapaxes(0, 1))
+    return products.reshape(y.shape[1], -1, *x.shape[2:])

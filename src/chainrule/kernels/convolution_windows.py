@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.kernels import fast_numpy
 from chainrule.kernels.convolution_phases import overlap, view
 from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
 
@@ -121,10 +122,18 @@ def copy_channels_last(images: Array, out: Array) -> None:
     out[...] = images
 
 
+def kernel_matrix(w: Array) -> Array:
+    """Return a copy of kernels (o, c, …) as the matrix (elements of a window, o)."""
+    if w.strides[0] < w.strides[1]:  # of the adjoint: a view of (c, o, …)
+        return w.transpose(*range(2, w.ndim), 1, 0).reshape(-1, len(w))
+    matrix = channels_last(w).reshape(len(w), -1).T
+    return fast_numpy.transposed(matrix) if fast_numpy.is_transposed(matrix) else matrix.copy()
+
+
 def correlate_windows(windows: Windows, x: Array, w: Array, out: Array) -> None:
     """Fill in the output: the windows times the kernels."""
     xp, outputs, row = windows.xp, len(w), windows.row
-    matrix = channels_last(w).reshape(outputs, -1).T.copy()
+    matrix = kernel_matrix(w)
     columns = out.reshape(len(out), outputs, -1).swapaxes(1, 2)
 
     def run(_: int, block: slice, rows: Array) -> None:

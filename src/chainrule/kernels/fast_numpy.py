@@ -169,32 +169,62 @@ _BLOCK_MAX_COLUMNS = 1024
 
 def is_transposed(x: Array) -> bool:
     """Return whether a matrix is in Fortran order and large enough for `transposed`."""
+    size = x.size
     return bool(
-        x.flags.f_contiguous
-        and min(x.shape) >= 2 * _TILE_ROWS
-        and x.size >= _PARALLEL_MIN_ELEMENTS >> 5
+        size >= _TRANSPOSED_MIN_ELEMENTS
+        and x.ndim == 2
+        and x.flags.f_contiguous
+        and (_columns_collide(x) or (size >> 1 >= _TRANSPOSED_MIN_ELEMENTS and min(x.shape) >= 64))
     )
+
+
+def _columns_collide(x: Array) -> bool:
+    """Return whether a row of a tile lies in more lines of the first-level cache than it has.
+
+    It is so if columns are apart by a multiple of a large power of two.
+    """
+    apart: int = math.gcd(x.strides[1], _WAY_BYTES)
+    return bool(min(x.shape[1], _TILE_COLUMNS) * apart > _WAY_BYTES * _WAYS)
 
 
 def transposed(x: Array) -> Array:
     """Return a C-ordered copy of a Fortran-ordered matrix, tile by tile.
 
     NumPy copies row by row and reads one element of each cache line, which is evicted before the
-    next row needs it: twice as slow for ten million elements.
+    next row needs it: twice as slow for ten million elements. Columns that collide are copied to
+    places further apart before: 128×1024 take 59 µs in place of 367.
     """
     out = np.empty(x.shape, x.dtype)
+    length, width = x.shape
+    if _columns_collide(x):
 
-    def part(i: int) -> None:
+        def part(i: int) -> None:
+            columns = slice(i * _TILE_COLUMNS, (i + 1) * _TILE_COLUMNS)
+            block = x[:, columns].T
+            spread = np.empty((len(block), length + 64 // x.itemsize), x.dtype)[:, :length]
+            spread[...] = block
+            out[:, columns] = spread.T
+
+        _for_each_part(part, -(-width // _TILE_COLUMNS), x.size)
+        return out
+
+    def tile_row(i: int) -> None:
         rows = slice(i * _TILE_ROWS, (i + 1) * _TILE_ROWS)
-        for j in range(0, x.shape[1], _TILE_COLUMNS):
+        for j in range(0, width, _TILE_COLUMNS):
             out[rows, j : j + _TILE_COLUMNS] = x[rows, j : j + _TILE_COLUMNS]
 
-    _for_each_part(part, -(-len(x) // _TILE_ROWS), x.size)
+    _for_each_part(tile_row, -(-length // _TILE_ROWS), x.size)
     return out
 
 
 _TILE_ROWS, _TILE_COLUMNS = 128, 64
 """Shape of a tile of `transposed`, which fits into the first-level cache."""
+
+_TRANSPOSED_MIN_ELEMENTS = 1 << 13
+"""Number of elements from which copies of colliding columns pay; of others, twice as many."""
+
+_WAY_BYTES, _WAYS = 4096, 8
+"""Bytes of a way of the first-level cache, and number of its ways."""
 
 
 def has_short_rows(x: Array) -> bool:
