@@ -114,7 +114,11 @@ def weight_of_pixels(xp: Any, x: Array, y: Array, groups: int) -> Array:
     n, pixels = len(x), math.prod(x.shape[2:])
     x = x.reshape(n, groups, -1, pixels).swapaxes(2, 3)
     y = y.reshape(n, groups, -1, pixels)
-    step = max(_MAX_PRODUCTS // (groups * y.shape[2] * x.shape[3]), 1)
+    inputs, outputs = x.shape[3], y.shape[2]
+    if inputs * outputs > pixels * (inputs + outputs):  # a product of each sample is larger than it
+        y = y.transpose(1, 2, 0, 3).reshape(groups, outputs, -1)
+        return xp.matmul(y, x.swapaxes(0, 1).reshape(groups, -1, inputs))
+    step = max(_MAX_PRODUCTS // (groups * inputs * outputs), 1)
     total = _matmul(xp, y[:step], x[:step]).sum(0)
     for i in range(step, n, step):
         total += _matmul(xp, y[i : i + step], x[i : i + step]).sum(0)
