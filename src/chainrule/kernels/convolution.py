@@ -76,7 +76,7 @@ def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
         ]
     )
     pad_before = tuple([low for low, _ in padding])
-    if is_single(xp, x.shape[2:], pad_before, w.shape[2:], size, dilation):
+    if is_single(x.shape[2:], pad_before, w.shape[2:], size, dilation):
         return correlate_images(xp, x, w, groups)
     found = _by_kernels(xp, x, w, pad_before, size, stride, dilation, groups)
     if found is not None:
@@ -130,7 +130,7 @@ def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) 
     """Return the adjoint of `convolve` with respect to images of shape `size`, applied to `y`."""
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
-    if is_single(xp, size, pad_before, w.shape[2:], y.shape[2:], dilation):
+    if is_single(size, pad_before, w.shape[2:], y.shape[2:], dilation):
         return spread_images(xp, y, w, groups)
     if max(stride) == 1:
         return _correlate_input(xp, y, w, pad_before, size, dilation, groups)
@@ -147,7 +147,7 @@ def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window)
     """Return the adjoint of `convolve` with respect to kernels of shape `size`, applied to `y`."""
     stride, padding, dilation, groups = window
     pad_before = tuple([low for low, _ in padding])
-    if is_single(xp, x.shape[2:], pad_before, size, y.shape[2:], dilation):
+    if is_single(x.shape[2:], pad_before, size, y.shape[2:], dilation):
         return weight_of_images(xp, x, y, groups)
     found = _convolve_weight(xp, x, y, size, window)
     if is_finite(xp, found):

@@ -132,16 +132,13 @@ def _matmul(xp: Any, x: Array, y: Array) -> Array:
 # --- kernels of the size of the images ------------------------------------------------------------
 
 
-def is_single(
-    xp: Any, shape: Sizes, pad_before: Sizes, kernel: Sizes, size: Sizes, dilation: Sizes
-) -> bool:
-    """Return whether there is one window, the whole image, and no machine code for it."""
+def is_single(shape: Sizes, pad_before: Sizes, kernel: Sizes, size: Sizes, dilation: Sizes) -> bool:
+    """Return whether there is one window, which is the whole image."""
     return (
         shape == kernel
         and math.prod(size) == 1
         and not any(pad_before)
         and all([d == 1 or k == 1 for k, d in zip(kernel, dilation, strict=True)])
-        and extension(xp, "correlations") is None
     )
 
 
