@@ -442,7 +442,7 @@ numpy_xp = Namespace(
     spread=_spread,
     masked=_masked,
     # np.sum, np.max and the like add a microsecond of overhead to these.
-    sum=reductions.total,
+    sum=reductions.sum_over,
     where=_where,
     clip=_clip,
     cumulative_sum=_cumulative_sum,

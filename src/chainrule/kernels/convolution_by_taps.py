@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.interrupts import errstate
-from chainrule.kernels import product_stacks
 from chainrule.kernels.convolution_phases import extension, pad_or_crop
+from chainrule.kernels.product_stacks import matmul
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -126,7 +126,7 @@ def weight_of_pixels(xp: Any, x: Array, y: Array, groups: int) -> Array:
 
 
 def _matmul(xp: Any, x: Array, y: Array) -> Array:
-    return product_stacks.matmul(x, y) if xp is np else xp.matmul(x, y)
+    return matmul(x, y) if xp is np else xp.matmul(x, y)
 
 
 # --- kernels of the size of the images ------------------------------------------------------------

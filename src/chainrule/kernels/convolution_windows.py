@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.kernels import fast_numpy
 from chainrule.kernels.convolution_phases import overlap, view
+from chainrule.kernels.fast_numpy import is_transposed, transposed
 from chainrule.kernels.product_stacks import Stack, for_parts, parts_of
 
 Array = Any
@@ -127,7 +127,7 @@ def kernel_matrix(w: Array) -> Array:
     if w.strides[0] < w.strides[1]:  # of the adjoint: a view of (c, o, …)
         return w.transpose(*range(2, w.ndim), 1, 0).reshape(-1, len(w))
     matrix = channels_last(w).reshape(len(w), -1).T
-    return fast_numpy.transposed(matrix) if fast_numpy.is_transposed(matrix) else matrix.copy()
+    return transposed(matrix) if is_transposed(matrix) else matrix.copy()
 
 
 def correlate_windows(windows: Windows, x: Array, w: Array, out: Array) -> None:

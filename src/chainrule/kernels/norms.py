@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.interrupts import errstate
-from chainrule.kernels import reductions
+from chainrule.kernels.reductions import sum_over
 
 Array = Any
 Axes = tuple[int, ...] | None
@@ -19,7 +19,7 @@ def p_norm(xp: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
     if x.size == 0:
         return abs(x).sum(axis=axis, keepdims=keepdims)
     powers = _powers(xp, x, p)
-    total = (reductions.total if xp is np else xp.sum)(powers, axis=axis, keepdims=keepdims)
+    total = (sum_over if xp is np else xp.sum)(powers, axis=axis, keepdims=keepdims)
     info = np.finfo(total.dtype)
     waits = getattr(xp, "waits", False)
     if not waits and total.min() > info.tiny / info.eps and total.max() <= info.max:

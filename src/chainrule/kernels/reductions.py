@@ -34,7 +34,7 @@ def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def total(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+def sum_over(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     size = x.size
     if size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
         dtype = x.dtype
@@ -64,8 +64,8 @@ def _fast_sum(x: Array, axis: Any) -> Array | None:
             middle = fast_numpy.between_axes(x, axis)
             if middle is None:
                 return None
-            rows = total(x, axis[: middle[0]])
-            return total(rows.reshape(*x.shape[slice(*middle)], -1), middle[1] - middle[0])
+            rows = sum_over(x, axis[: middle[0]])
+            return sum_over(rows.reshape(*x.shape[slice(*middle)], -1), middle[1] - middle[0])
     else:
         first = axis % ndim
         last = first + 1
@@ -101,7 +101,7 @@ _PARALLEL_MIN_ELEMENTS = 1 << 22
 def mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
         return _any_mean(x, axis, keepdims)
-    sums = total(x, axis, keepdims)  # without the overhead of np.mean
+    sums = sum_over(x, axis, keepdims)  # without the overhead of np.mean
     return sums / (x.size // max(sums.size, 1))
 
 

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from chainrule.interrupts import errstate
-from chainrule.kernels import reductions
 from chainrule.kernels.parallel import parallel_fill, parallelized
+from chainrule.kernels.reductions import kept_shape, largest, sum_over
 
 Array = Any
 Axes = tuple[int, ...]
@@ -20,14 +20,14 @@ Axes = tuple[int, ...]
 def _sums(xp: Any, x: Array, axis: int) -> Array:
     if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
         return xp.einsum("...j->...", x)[..., None]
-    return reductions.total(x, axis, keepdims=True)
+    return sum_over(x, axis, keepdims=True)
 
 
 def _products(xp: Any, x: Array, y: Array, axis: int) -> Array:
     """Return the sums of x y along an axis."""
     if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
         return xp.vecdot(x, y)[..., None]
-    return reductions.total(x * y, axis, keepdims=True)
+    return sum_over(x * y, axis, keepdims=True)
 
 
 def _apply_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
@@ -50,7 +50,7 @@ def _with_small_buffers(xp: Any, ufunc: Any, x: Array, column: Array, out: Array
 
 def _subtract_max(xp: Any, out: Array, x: Array, axis: int) -> None:
     if x.size:
-        top = reductions.largest(x, axis, keepdims=True)
+        top = largest(x, axis, keepdims=True)
         _apply_column(xp, xp.subtract, x, top, out)
 
 
@@ -148,17 +148,17 @@ def logsumexp(xp: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
 
 def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
     if x.size:
-        top = reductions.largest(x.real, axis, keepdims=True)
+        top = largest(x.real, axis, keepdims=True)
     else:
-        top = xp.full(reductions.kept_shape(x.shape, axis), -math.inf, x.real.dtype)
+        top = xp.full(kept_shape(x.shape, axis), -math.inf, x.real.dtype)
     if x.ndim and x.dtype.kind == "f" and _all_finite(xp, top):
         shifted = x - top
-        total = reductions.total(xp.exp(shifted, out=shifted), axis, keepdims=True)
+        total = sum_over(xp.exp(shifted, out=shifted), axis, keepdims=True)
         return xp.add(top, xp.log(total, out=total), out=total)
     shifted = x - xp.where(xp.isfinite(top), top, 0)
     if x.dtype.kind == "f":
         shifted = xp.minimum(shifted, 0)
-    total = reductions.total(xp.exp(shifted), axis, keepdims=True)
+    total = sum_over(xp.exp(shifted), axis, keepdims=True)
     return top + xp.log(xp.where(total == 0, 1, total))
 
 
@@ -184,12 +184,12 @@ def logsumexp_vjp(
     if x.ndim and 0 < x.size < 4096 and x.dtype.kind == "f" and _all_finite(xp, out):
         e = x - out
         xp.exp(e, out=e)
-        return xp.multiply(e, g / reductions.total(e, axis, keepdims=True), out=e)
+        return xp.multiply(e, g / sum_over(e, axis, keepdims=True), out=e)
     # Where out is -inf the result is 0; where it is inf, nan as in PyTorch.
     top = xp.where(out == -math.inf, 0, out)
     if x.size == 0 or axis[:1] != (x.ndim - len(axis),):
         e = xp.exp(x - top)
-        return e * (g / _safe_sums(xp, reductions.total(e, axis, keepdims=True)))
+        return e * (g / _safe_sums(xp, sum_over(e, axis, keepdims=True)))
     product = xp.empty(x.shape, x.dtype)
     is_large = bool((xp.abs(top) > _MAX_EXACT_LOG).any())
     arrays = _flatten_trailing(axis, product, x, top, g)
@@ -235,7 +235,7 @@ def class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
 def _class_losses(
     xp: Any, total: Array, x: Array, classes: Array, picked: Array, *, axis: int
 ) -> None:
-    shifted = x - reductions.largest(x, axis, keepdims=True)
+    shifted = x - largest(x, axis, keepdims=True)
     picked[...] = shifted[_class_index(xp, classes, axis)]
     xp.exp(shifted, out=shifted)
     total[...] = _sums(xp, shifted, axis).reshape(total.shape)

@@ -43,10 +43,11 @@ def parallel_fill(fill: Any, xp: Any, arrays: Any, settings: Any, *, by_rows: bo
     fill(xp, *arrays, **settings)
 
 
-def for_parts(run: Any, parts: list[Any], *, parallel: bool) -> None:
-    """Call a function with the number of each part and its blocks."""
+def for_parts(run: Any, parts: list[Any], make_memory: Any, *, parallel: bool) -> None:
+    """Call a function with the number of each part, its blocks, and memory."""
+    memory = make_memory()
     for i, blocks in enumerate(parts):
-        run(i, blocks)
+        run(i, blocks, memory)
 
 
 _LIBRARIES = frozenset(["collections", "functools", "itertools", "math", "numpy"])
@@ -56,6 +57,10 @@ _SUBSTITUTES = {
     ("chainrule.kernels.parallel", "parallelized"): inspect.getsource(parallelized),
     ("chainrule.kernels.parallel", "parallel_fill"): inspect.getsource(parallel_fill),
     ("chainrule.kernels.product_stacks", "for_parts"): inspect.getsource(for_parts),
+    ("chainrule.kernels.product_stacks", "matmul"): "matmul = np.matmul",
+    ("chainrule.kernels.fast_numpy", "is_transposed"): "def is_transposed(x): return False",
+    ("chainrule.kernels.fast_numpy", "transposed"): "transposed = np.copy",
+    ("chainrule.kernels.reductions", "sum_over"): "sum_over = np.sum",
     ("chainrule.interrupts", "errstate"): "errstate = np.errstate",
 }
 """Statements in place of definitions that need more than NumPy."""
