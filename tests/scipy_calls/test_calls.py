@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 
 scipy = pytest.importorskip("scipy")
-for module in ("signal", "ndimage", "spatial", "optimize"):
+for module in ("signal", "ndimage", "spatial", "optimize", "interpolate", "linalg"):
     pytest.importorskip(f"scipy.{module}")
 
 RNG = np.random.default_rng(16)
@@ -22,6 +22,7 @@ POINTS = RNG.uniform(0.1, 0.9, size=(9, 3))
 AXES = np.array([0, 2])
 scipy_rotation = scipy.spatial.transform.Rotation
 
+NODES = np.arange(7.0)
 PROGRAM = [[-3.0, -2.0, -1.1], [[2.0, 1.0, 1.0], [1.0, 3.0, 0.5]], [5.3, 6.1]]
 
 # Calls, and the arrays that are differentiated.
@@ -78,6 +79,37 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         ).calculate_areas(),
         [POINTS],
     ),
+    # Rational interpolants at their points, knots that are inserted, roots of splines.
+    "rational": (
+        lambda s, x, y, t: s.interpolate.FloaterHormannInterpolator(x, y, d=3)(t),
+        [NODES, np.cos(NODES), [2.0, 0.4, 6.0]],
+    ),
+    "rational-poles": (
+        lambda s, y: np.abs(s.interpolate.FloaterHormannInterpolator(NODES, y, d=2).roots()),
+        [np.cos(NODES)],
+    ),
+    "AAA": (
+        lambda s, t: s.interpolate.AAA(NODES, 1 / (1 + NODES**2))(t),
+        [[2.0, 0.4]],
+    ),
+    "insert_knot": (
+        lambda s, y: s.interpolate.make_interp_spline(NODES, y).insert_knot(2.5, 2).c,
+        [np.cos(NODES)],
+    ),
+    "insert": (
+        lambda s, y: s.interpolate.insert(2.5, s.interpolate.splrep(NODES, y, s=0))[1][:-4],
+        [np.cos(NODES)],
+    ),
+    "sproot": (
+        lambda s, y: s.interpolate.sproot(s.interpolate.splrep(NODES, y, s=0)), [np.cos(NODES)],
+    ),
+    "make_splrep": (
+        lambda s, y: s.interpolate.make_splrep(NODES, y)([0.3, 4.4]), [np.cos(NODES)],
+    ),
+    "eigvals-of-a-pair": (
+        lambda s, a: np.prod(finite(s.linalg.eigvals(a, np.diag([0.0, 1.0, 2.0, 0.5])))).real,
+        [RNG.normal(size=(4, 4))],
+    ),
     # Means of blocks, and linear programs with integers.
     "isotonic": (
         lambda s, y, w: s.optimize.isotonic_regression(y, weights=w).x,
@@ -123,6 +155,10 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         [[1.0, 2.0, -0.5], [0.3, -0.4, 0.7]],
     ),
 }  # fmt: skip
+
+
+def finite(values: Any) -> Any:
+    return values[np.isfinite(values)]
 
 
 def turn(s: Any) -> Any:

@@ -95,6 +95,8 @@ def _naming(
             is_refused = isinstance(error, DifferentiatedError | MissingRuleError)
             if not is_refused and not _NEEDS_ARRAY.search(str(error)):
                 raise
+            if str(error).startswith(f"{name}:"):  # which has a reason of its own
+                raise
             refused = error
         if scipys is not None and not any(map(callable, args)):
             with contextlib.suppress(Exception):
@@ -147,8 +149,9 @@ def run_again(name: str) -> ModuleType:
             if isinstance(value, type) and value.__module__ == name:
                 setattr(value, RUN_AGAIN, True)
         for own, rule in _rules(name).items():  # in the place of compiled code
-            if own in vars(made):
-                setattr(made, own, rule)
+            kind, _, method = own.rpartition(".")
+            if (kind or method) in vars(made):
+                setattr(getattr(made, kind) if kind else made, method, rule)
     return _RUN[name]
 
 
@@ -174,7 +177,7 @@ def _rule(function: Any) -> Any:
 
 
 def replace_compiled(module: str, **functions: Callable[..., Any]) -> None:
-    """Give rules to private functions of SciPy's that are compiled."""
+    """Give rules to private functions of SciPy's that are compiled, and to ``Class.method``."""
     _COMPILED_RULES.setdefault(module, {}).update(functions)
 
 

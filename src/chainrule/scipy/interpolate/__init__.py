@@ -38,8 +38,9 @@ _OURS = (
     scattered.CloughTocher2DInterpolator,
     *(fitpack.UnivariateSpline, fitpack.InterpolatedUnivariateSpline),
     *(fitpack.LSQUnivariateSpline, fitpack.make_lsq_spline, fitpack.splrep),
-    *(smoothing.splprep, smoothing.make_smoothing_spline, surfaces.NdBSpline),
+    *(smoothing.splprep, smoothing.make_smoothing_spline, smoothing.make_splrep),
     *(surfaces.RectBivariateSpline, surfaces.LSQBivariateSpline, surfaces.bisplev),
+    surfaces.NdBSpline,
     surfaces.SmoothBivariateSpline,
 )
 _TABLE.objects = {found.__name__: found for found in _OURS} | {"pchip": cubic.PchipInterpolator}

@@ -20,9 +20,9 @@ from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, LinAlgError, MissingRuleError, ShapeError
 from chainrule.interop.calculus import interval_of
 from chainrule.interop.manipulation import pad
-from chainrule.interop.operands import arrays_of, may_hold, tensor_of
+from chainrule.interop.operands import arrays_of, is_tracked, may_hold, tensor_of
 from chainrule.linalg import solve
-from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.dispatch import call_ours, has_tensors, missing_rule
 from chainrule.scipy.interpolate.interpolant import (
     ENDS,
     TABLE,
@@ -288,6 +288,22 @@ class BSpline(Interpolant):
         for done in range(nu):
             t, c = call_ours(_derivative, (t, c, self.k - done), {})
         return self.construct_fast(t, c, self.k - nu, self.extrapolate, self.axis)
+
+    def insert_knot(self, x: Any, m: int = 1) -> Self:
+        """Return the same spline with a knot `m` times more: its coefficients are linear in these.
+
+        Knots are constants.
+        """
+        if not self._has_tensors(x):
+            return self.of(self.of_scipy().insert_knot(x, m))
+        if is_tracked(self.t, x):
+            reason = "by knots it has none. The values of the spline don't depend on them"
+            raise missing_rule("scipy.interpolate.BSpline.insert_knot: the derivative", reason)
+        t, at = arrays_of([self.t, x])
+        count = len(t) - self.k - 1
+        more = TABLE.scipys.BSpline(t, np.eye(count), self.k, self.extrapolate).insert_knot(at, m)
+        c = np.tensordot(more.c[: len(more.t) - self.k - 1], self.c[:count], 1)
+        return self.construct_fast(more.t, c, self.k, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> Self:
         """Return the antiderivative of order `nu` that is 0 at the first knot."""

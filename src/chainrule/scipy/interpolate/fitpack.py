@@ -357,3 +357,30 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
 def spalde(x: Any, tck: Any) -> Any:
     """Return all derivatives of a spline at points: `scipy.interpolate.spalde`."""
     return np.stack([splev(x, tck, der) for der in range(tck[2] + 1)], axis=-1)
+
+
+@TABLE.function("sproot", "equation")
+def sproot(tck: Any, mest: int = 10) -> Any:
+    """Return the roots of a cubic spline: `scipy.interpolate.sproot`."""
+    t, c, k = getattr(tck, "tck", tck)
+    if k != 3:
+        raise ArgumentError(f"sproot works only for cubic (k=3) splines, got k={k}")
+    if isinstance(c, list | tuple):
+        return [sproot((t, each, k)) for each in c]
+    spline = BSpline.construct_fast(t, c[: len(t) - k - 1], k)
+    return PPoly.from_spline(spline).roots(extrapolate=False)
+
+
+@TABLE.function("insert", "linear")
+def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
+    """Return a spline with a further knot: `scipy.interpolate.insert`."""
+    if per:
+        raise ArgumentError("insert: per=1 is for arrays without a gradient: leave it out")
+    if isinstance(tck, BSpline):
+        return tck.insert_knot(x, m)
+    t, c, k = tck
+    if isinstance(c, list | tuple):
+        parts = [insert(x, (t, each, k), m) for each in c]
+        return parts[0][0], [each[1] for each in parts], k
+    more = BSpline.construct_fast(t, c[: len(t) - k - 1], k).insert_knot(x, m)
+    return more.t, np.concatenate([more.c, 0 * more.c[: k + 1]]), k

@@ -1,4 +1,4 @@
-"""The polynomial through points: `KroghInterpolator` and `BarycentricInterpolator`."""
+"""The polynomial through points, and rational functions in barycentric form."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+import chainrule.numpy as cnp
 from chainrule import ops
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.interop.operands import array_of, arrays_of
-from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.interop.operands import array_of, arrays_of, is_tracked
+from chainrule.scipy.dispatch import call_ours, has_tensors, missing_rule
 from chainrule.scipy.interpolate.interpolant import (
     TABLE,
     Interpolant,
@@ -22,6 +23,7 @@ from chainrule.scipy.interpolate.interpolant import (
     coordinates_and_values,
 )
 from chainrule.scipy.operands import inexact
+from chainrule.scipy.own_code import replace_compiled
 from chainrule.transforms import jvp
 
 
@@ -232,3 +234,46 @@ def barycentric_interpolate(
 ) -> Any:
     """Return a derivative of the polynomial through points, at points."""
     return BarycentricInterpolator(xi, yi, axis).derivative(x, der)
+
+
+# --- rational interpolants ------------------------------------------------------------------------
+#
+# SciPy divides by zero at support points, and puts the values in later. Poles and roots are
+# eigenvalues.
+
+
+def _evaluate(self: Any, z: Any) -> Any:
+    """Return the ratio of Σ w f / (z - x) and Σ w / (z - x), both times z - x next to a point x."""
+    z, weights = cnp.asarray(z), self.weights[:, None]
+    values = self._support_values.reshape(len(self._support_values), -1)
+    distances = cnp.ravel(z)[:, None] - self._support_points
+    zero, infinite = distances == 0, cnp.isinf(distances)
+    at_point = zero.any(axis=1, keepdims=True)
+    factor = cnp.where(zero, distances, 0.0).sum(axis=1, keepdims=True)
+    shares = cnp.where(at_point, factor, 1.0) / cnp.where(zero | infinite, 1.0, distances)
+    shares = cnp.where(zero | infinite, 1.0, shares)
+    found = (shares @ (weights * values)) / (shares @ weights)
+    found = found.reshape(z.shape + self._shape)
+    return cnp.moveaxis(found, 0, self._axis) if z.ndim else found
+
+
+def _weights_of_aaa(
+    self: Any, z: Any, f: Any, rtol: Any = None, max_terms: int = 100, **_: Any
+) -> Any:
+    """Return the support points, values and weights that SciPy's AAA algorithm finds."""
+    if is_tracked(z, f):
+        reason = (
+            "its number of support points jumps with the data. FloaterHormannInterpolator has one"
+        )
+        raise missing_rule("scipy.interpolate.AAA: the derivative by data", reason)
+    settings = {"rtol": rtol, "max_terms": max_terms, "clean_up": False}
+    found = TABLE.scipys.AAA(*arrays_of((z, f)), **settings)
+    self.errors, self._points, self._values = found.errors, z, f
+    return found.support_points, found.support_values, found.weights
+
+
+_OF_RATIONAL: dict[str, Callable[..., Any]] = {
+    "_BarycentricRational.__call__": _evaluate,
+    "AAA._compute_weights": _weights_of_aaa,
+}
+replace_compiled("scipy.interpolate._bary_rational", **_OF_RATIONAL)

@@ -118,6 +118,50 @@ def smoothing(name: str, x: Any, y: Any, w: Any, k: int, s: Any) -> BSpline:
     return BSpline.construct_fast(knots, found[:, 0], k)
 
 
+def make_splrep(
+    x: Any,
+    y: Any,
+    *,
+    w: Any = None,
+    k: int = 3,
+    s: Any = 0,
+    **settings: Any,
+) -> Any:
+    """Return a smoothing spline, as a `BSpline`: `scipy.interpolate.make_splrep`.
+
+    Derivatives: with respect to points, values, weights and `s`. Of tensors it takes no other
+    settings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> x = np.linspace(0.0, 1.0, 9)
+    >>> fit = cr.scipy.interpolate.make_splrep
+    >>> round(cr.grad(lambda s: fit(x, np.cos(9 * x), s=s)(0.5))(0.1), 2)
+    0.09
+    """
+    scipys = TABLE.scipys.make_splrep
+    if not has_tensors(x, y, w, s, *settings.values()):
+        return BSpline.of(scipys(x, y, w=w, k=k, s=s, **settings))
+    refused = [name for name, value in settings.items() if value is not None]
+    if refused:
+        raise ArgumentError(
+            f"scipy.interpolate.make_splrep of tensors takes no {refused[0]}: leave it out, or "
+            "pass x.detach() where no gradient is needed"
+        )
+    if not is_tracked(s) and s == 0:
+        if w is not None:
+            raise ArgumentError("make_splrep: s=0 is for interpolation only, and takes no w")
+        return make_interp_spline(x, y, k)
+    numbers = arrays_of({"x": x, "y": y, "w": w, "s": s})
+    found = scipys(**numbers, k=k)
+    sides, c = np.reshape(y, (-1, 1)), found.c[:, None]
+    given = ("make_splrep", x, sides, 1.0 if w is None else w, s, found.t, c, k)
+    knots, c = call_ours(smoothed, given, {})
+    return BSpline.construct_fast(knots, c[:, 0], k)
+
+
 def splprep(
     x: Any,
     w: Any = None,

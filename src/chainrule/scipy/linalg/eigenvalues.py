@@ -22,6 +22,7 @@ from chainrule.errors import (
     MissingRuleError,
     ShapeError,
 )
+from chainrule.implicit import implicit_function
 from chainrule.interop.operands import array_of
 from chainrule.linalg.arguments import apply_lapack
 from chainrule.primitives import decompositions
@@ -235,8 +236,37 @@ def eigvals(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Tensor:
-    """Return the eigenvalues of square matrices, or of a pair of matrices."""
-    return linalg.eigvals(_of_pair("eigvals", a, b, homogeneous_eigvals, check_finite))
+    """Return the eigenvalues of square matrices, or of a pair of matrices.
+
+    Of a pair with a singular `b`, those that are infinite are constants.
+    """
+    try:
+        x = _of_pair("eigvals", a, b, homogeneous_eigvals, check_finite)
+    except LinAlgError:
+        pair = square("eigvals", a, b, finite=check_finite)
+        if pair[0].ndim > 2 or not all([is_known(x._array) for x in pair]):
+            raise
+        return _finite_of_pair(*pair)
+    return linalg.eigvals(x)
+
+
+def _finite_of_pair(a: Tensor, b: Tensor) -> Tensor:
+    """Return the eigenvalues of a pair, of which the finite ones are recorded, by A x = λ B x."""
+    numbers = [array_of(x.detach()) for x in (a, b)]
+    found, right = TABLE.scipys.eig(*numbers)
+    finite = np.isfinite(found)
+    start = {"x": right[:, finite].astype(found.dtype), "values": found[finite]}
+    away = make(start["x"].conj(), None)
+
+    def residual(unknowns: Any) -> Any:
+        x, values = unknowns["x"], unknowns["values"]
+        size = ops.sum(away * x, dim=0) - 1.0
+        return {"equation": a.to(x.dtype) @ x - b.to(x.dtype) @ x * values, "size": size}
+
+    values = implicit_function(lambda: start, residual)()["values"]
+    order = np.cumsum(finite) - 1
+    parts = ops.where(finite, values[np.where(finite, order, 0)], 0.0)
+    return parts + make(np.where(finite, 0.0, found), None)
 
 
 # --- bands and tridiagonals -----------------------------------------------------------------------
