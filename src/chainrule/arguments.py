@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -211,6 +212,9 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(map(index, listed))
     except TypeError:
+        if len(sizes) == 1 and hasattr(sizes[0], "ndim") and not isinstance(sizes[0], Tensor):
+            with contextlib.suppress(TypeError):  # a shape in an array
+                return tuple(map(index, sizes[0]))
         raise ArgumentTypeError(
             f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
             f"{_mend_of_sizes(sizes)}"

@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 
 scipy = pytest.importorskip("scipy")
-for module in ("signal", "ndimage", "spatial", "optimize", "interpolate", "linalg"):
+for module in ("signal", "ndimage", "spatial", "optimize", "interpolate", "linalg", "stats"):
     pytest.importorskip(f"scipy.{module}")
 
 RNG = np.random.default_rng(16)
@@ -139,6 +139,52 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         lambda s, c, A, u: s.optimize.milp(c, integrality=1, constraints=(A, -np.inf, u)).fun,
         PROGRAM,
     ),
+    # Statistics whose bins, clipped data and medians are constants.
+    **{
+        f"binned-{name}": (
+            lambda s, x, v, name=name: s.stats.binned_statistic(x, v, name, bins=3).statistic,
+            [POINTS[:, 0], POINTS[:, 1]],
+        )
+        for name in ("mean", "std", "median")
+    },
+    "binned-by-two": (
+        lambda s, v: s.stats.binned_statistic_2d(*POINTS.T[:2], v, "sum", bins=2).statistic,
+        [POINTS[:, 2]],
+    ),
+    "sigmaclip": (lambda s, x: s.stats.sigmaclip(x, 1.2, 1.2).clipped, [POINTS[:, 0]]),
+    "percentile": (lambda s, x: s.stats.scoreatpercentile(x, [30, 55]), [POINTS[:, 0]]),
+    **{
+        f"siegelslopes-{how}": (
+            lambda s, y, x, how=how: np.stack(list(s.stats.siegelslopes(y, x, method=how))),
+            [POINTS[:, 0], POINTS[:, 1]],
+        )
+        for how in ("hierarchical", "separate")
+    },
+    "epps_singleton": (
+        lambda s, x, y: s.stats.epps_singleton_2samp(x, y).statistic,
+        [POINTS.ravel()[:10], POINTS.ravel()[10:] ** 2],
+    ),
+    **{
+        f"discrepancy-{name}": (
+            lambda s, x, name=name, more=more: s.stats.qmc.discrepancy(
+                x, method=name, iterative=more
+            ),
+            [POINTS],
+        )
+        for name, more in (("CD", True), ("WD", False), ("MD", True), ("L2-star", False))
+    },
+    "geometric": (lambda s, x: s.stats.qmc.geometric_discrepancy(x), [POINTS]),
+    # Signs of complex sums, and a distribution that is constant.
+    **{
+        f"logsumexp-{'weights' if b else 'plain'}": (
+            lambda s, x, b=b: np.abs(
+                1 + np.stack(list(s.special.logsumexp(x + 1j * x**2, b=b, return_sign=True)))
+            ),
+            [[0.3, -1.2, 0.8]],
+        )
+        for b in (None, [1.0, -2.0, 0.5])
+    },
+    "kolmogorov": (lambda s, x: s.special.kolmogorov(x), [[-3.0, -0.2, 0.7, 1.4]]),
     # Rotations, where SciPy's code for arrays of other libraries differs from that for NumPy's.
     "reduce": (
         lambda s, v: turn(s).from_rotvec(v).reduce(turn(s).create_group("O")).as_rotvec(),

@@ -220,6 +220,7 @@ class _Names(ModuleType):
         if self.__name__.startswith(("scipy._lib", "scipy._external")):
             return _ARRAY_API[name] if name in _ARRAY_API else _of_library(own)
         package = ".".join(self.__name__.split(".")[:2])
+        package = self.__name__ if self.__name__ in _TABLES else package
         table = _TABLES.get(package)
         is_public = name[0] != "_" and getattr(import_module(package), name, None) is not None
         if is_public and (

@@ -30,6 +30,7 @@ from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
 from chainrule.linalg import inv
 from chainrule.scipy.dispatch import Table
 from chainrule.scipy.operands import floats
+from chainrule.scipy.own_code import compose_others
 
 Metric = Callable[..., Any]
 
@@ -373,4 +374,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 for _name, _function in _FUNCTIONS.items():
     _TABLE.function(_name, "composite")(_function)
 
+compose_others(_TABLE)
 __getattr__, __dir__ = _TABLE.namespace()

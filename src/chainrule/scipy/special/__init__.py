@@ -26,6 +26,7 @@ from chainrule.numpy.array_class import array_of_list
 from chainrule.operation import SCIPY_UFUNCS
 from chainrule.ops.arithmetic import add, multiply, subtract
 from chainrule.ops.comparison import isfinite
+from chainrule.ops.complex import imag, real
 from chainrule.ops.elementary import abs, exp, log, sign
 from chainrule.ops.reductions import amax, sum
 from chainrule.ops.reshape import squeeze
@@ -95,12 +96,15 @@ def _logsumexp(
     axes = _reduced_axes(a, axis)
     if b is None:
         found = tensor_functions.logsumexp(a, dim=axes, keepdim=keepdims)
+        if return_sign and found.is_complex():
+            return real(found), exp(multiply(imag(found), 1j))
         return (found, add(multiply(found.detach(), 0.0), 1.0)) if return_sign else found
-    largest = amax(a.detach(), dim=axes, keepdim=True)
+    largest = amax(real(a.detach()), dim=axes, keepdim=True)
     largest = where(isfinite(largest), largest, 0.0)
     total = sum(multiply(array_of_list(b), exp(subtract(a, largest))), dim=axes, keepdim=True)
     result = add(log(abs(total) if return_sign else total), largest)
-    results = [result, sign(total.detach())] if return_sign else [result]
+    direction = total / abs(total) if total.is_complex() else sign(total.detach())
+    results = [result, direction] if return_sign else [result]
     results = results if keepdims else [squeeze(part, axes) for part in results]
     return tuple(results) if return_sign else results[0]
 

@@ -113,8 +113,8 @@ def _kolmogorov_y(xp: Any, y: Array) -> Array:
         odd = (2 * k - 1) ** 2 * 1.2337005501361697  # π²/8
         left = left + (2 * odd / square - 1) / square * xp.exp(-odd / square)
         right = right + (-1) ** (k - 1) * k * k * xp.exp(-2 * k * k * far * far)
-    # y = 0: exp(-∞) · ∞
-    left = xp.where(square < 1e-3, xp.zeros_like(left), left)
+    # y = 0: exp(-∞) · ∞; the function is 1 from there on
+    left = xp.where((square < 1e-3) | (near < 0), xp.zeros_like(left), left)
     return xp.where(small, -2.5066282746310002 * left, -8 * far * right)
 
 

@@ -19,6 +19,7 @@ from chainrule.scipy.dispatch import Table
 from chainrule.scipy.own_code import compose_others as _compose_others
 from chainrule.scipy.stats import (
     counts,
+    discrepancy,
     fitting,
     half_line,
     hypothesis_tests,
@@ -32,6 +33,7 @@ from chainrule.scipy.stats import (
 from chainrule.scipy.stats.distribution import TABLE
 from chainrule.scipy.stats.kde import GaussianKDE
 
+del discrepancy  # which gives rules to SciPy's code
 FAMILIES = (real_line, half_line, lifetimes, interval, counts)
 """The modules that describe distributions."""
 
@@ -47,26 +49,27 @@ _TESTS = """
 _RANKS = "it depends on the order of the data alone"
 _COUNTS = "it counts data"
 _NUMERICAL = "it is the result of a search"
+_DISTRIBUTION = "its p-value is of a distribution without a rule"
 
 _REASONS = {
     **dict.fromkeys(
         [
             *("rankdata", "spearmanr", "kendalltau", "weightedtau", "mannwhitneyu", "wilcoxon"),
             *("kruskal", "friedmanchisquare", "ranksums", "mood", "ansari", "fligner", "somersd"),
-            *("brunnermunzel", "median_test", "chatterjeexi", "siegelslopes"),
-            *("ks_2samp", "kstest", "cramervonmises_2samp"),
-            *("epps_singleton_2samp", "page_trend_test", "percentileofscore", "scoreatpercentile"),
+            *("brunnermunzel", "median_test", "chatterjeexi", "ks_2samp", "cramervonmises_2samp"),
+            *("page_trend_test", "percentileofscore"),
         ],
         _RANKS,
     ),
     **dict.fromkeys(
         [
-            *("binned_statistic", "binned_statistic_2d", "binned_statistic_dd", "cumfreq"),
-            *("relfreq", "mode", "ecdf", "sigmaclip", "find_repeats", "contingency"),
+            *("cumfreq", "relfreq", "mode", "ecdf", "find_repeats", "contingency"),
             *("binomtest", "fisher_exact", "barnard_exact", "boschloo_exact"),
         ],
         _COUNTS,
     ),
+    **dict.fromkeys(["kstest", "ks_1samp", "cramervonmises"], _DISTRIBUTION),
+    "tukey_hsd": f"{_DISTRIBUTION}, the studentized range",
     **dict.fromkeys(
         ["boxcox_normmax", "yeojohnson_normmax", "ppcc_max", "goodness_of_fit"],
         _NUMERICAL,

@@ -38,6 +38,7 @@ _TAILS: dict[str, Callable[..., Any]] = {
     "_nct_pdf": lambda x, df, nc: DENSITIES["nct"](TENSOR_XP, df, nc, x),
 }
 """Private ufuncs of SciPy's, by public ones."""
+replace_compiled("scipy.special._ufuncs", **_TAILS)
 
 
 @functools.cache
@@ -46,7 +47,6 @@ def formulas(name: str) -> Any:
     kind = type(getattr(scipy_stats, name))
     for base in ("rv_continuous", "rv_discrete"):
         replace_compiled(_BASES, **{base: _light(base)})
-    replace_compiled("scipy.special._ufuncs", **_TAILS)
     return getattr(run_again(kind.__module__), kind.__name__)(name=name)
 
 
