@@ -32,9 +32,7 @@ _KERNELS: dict[str, tuple[float, Any, Any]] = {
     "mixture": (
         19 / 12,
         lambda x: 5 / 3 - 0.25 * _off(x) - 0.25 * _off(x) ** 2,
-        lambda x, y: (
-            1.875 - 0.25 * (_off(x) + _off(y)) - 0.75 * abs(x - y) + 0.5 * (x - y) ** 2
-        ),
+        lambda x, y: 1.875 - 0.25 * (_off(x) + _off(y)) - 0.75 * abs(x - y) + 0.5 * (x - y) ** 2,
     ),
     "l2_star": (
         1 / 3,
