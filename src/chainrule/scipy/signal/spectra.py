@@ -10,7 +10,7 @@ from chainrule import fft, ops
 from chainrule.arguments import cast
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.interop.operands import arrays_of, is_tracked, tensor_of
+from chainrule.interop.operands import are_known, arrays_of, is_tracked, tensor_of
 from chainrule.scipy.operands import inexact
 from chainrule.scipy.signal.arguments import TABLE, axis_last, padded
 from chainrule.scipy.signal.convolutions import direct
@@ -137,10 +137,10 @@ def _frequencies(given: Any, whole: bool, fs: Any, include_nyquist: bool) -> tup
     def spaced(fs: Any) -> Any:
         return TABLE.scipys.freqz([1.0], [1.0], arrays_of(given), whole, None, fs, include_nyquist)
 
-    if is_tracked(given):
+    if is_tracked(given) or not are_known(given):
         found = ops.atleast_1d(*inexact("freqz", given))
         return found, found * (2 * np.pi / fs)
-    if is_tracked(fs) and np.ndim(given) == 0:
+    if (is_tracked(fs) or not are_known(fs)) and np.ndim(given) == 0:
         angles, _ = spaced(2 * np.pi)
         return angles * (fs / (2 * np.pi)), angles
     found, _ = spaced(arrays_of(fs))
@@ -151,13 +151,15 @@ def _on_circle(c: Tensor, angles: Any) -> Tensor:
     """Return the sum of c[k] exp(-i k w) for each angle w."""
     count, rest = c.shape[0], c.shape[1:]
     if not rest:
-        parts = _powers(ops if is_tracked(angles) else np, angles[..., None] * np.arange(count), c)
+        parts = _powers(
+            ops if isinstance(angles, Tensor) else np, angles[..., None] * np.arange(count), c
+        )
         if c.is_complex():
             return ops.complex(*parts) @ c
         return ops.complex(*[part @ c for part in parts])
     ones = [1] * (len(rest) - angles.ndim)
     powers = np.arange(count).reshape(-1, *ones, *[1] * angles.ndim) * angles
-    parts = _powers(ops if is_tracked(angles) else np, powers, c)
+    parts = _powers(ops if isinstance(angles, Tensor) else np, powers, c)
     if c.is_complex():
         return ops.sum(ops.complex(*parts) * c, dim=0)
     return ops.complex(*[ops.sum(part * c, dim=0) for part in parts])

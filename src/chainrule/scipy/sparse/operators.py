@@ -23,7 +23,7 @@ from chainrule.implicit import implicit_function
 from chainrule.implicit.examples import with_numbers
 from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.numpy.array_class import as_ndarrays
-from chainrule.scipy.dispatch import missing_rule
+from chainrule.scipy.dispatch import RUN_AGAIN, missing_rule
 from chainrule.scipy.own_code import run_again
 from chainrule.scipy.sparse.matrix import SparseMatrix, is_sparse, recorded, scipy_sparse
 
@@ -70,12 +70,35 @@ def _method(A: Any, name: str) -> Any:
     return getattr(A, f"_{name}", None) or getattr(A, name, None)
 
 
+def _of_vectors(product: Any) -> Any:
+    """Return a product whose results for vectors are vectors: SciPy's are columns."""
+
+    def times(x: Any) -> Any:
+        found = product(x)
+        return cnp.reshape(found, -1) if np.ndim(x) == 1 else found
+
+    return product and times
+
+
+def _run_again(A: Any) -> Any:
+    """Return SciPy's own operator, of constants, as one of its code that was run again."""
+    if isinstance(A, tuple):
+        return tuple(map(_run_again, A))
+    kind = type(A)
+    if kind.__module__ != _INTERFACE or hasattr(kind, RUN_AGAIN):
+        return A
+    made = object.__new__(getattr(run_again(_INTERFACE), kind.__name__))
+    vars(made).update({name: _run_again(value) for name, value in vars(A).items()})
+    return made
+
+
 def products(A: Any) -> Products:
     """Return the products of a sparse or dense matrix, or of an operator."""
     if isinstance(A, Products):
         return A
     if is_operator(A):  # private methods of SciPy's class don't ask for numbers
-        times, adjoint = [_method(A, name) for name in ("matvec", "rmatvec")]
+        A = _run_again(A)
+        times, adjoint = [_of_vectors(_method(A, name)) for name in ("matvec", "rmatvec")]
         return Products(times, adjoint, A.shape, getattr(A, "dtype", None) or np.dtype(float))
     matrix = recorded(A) if is_sparse(A) else cnp.asarray(A)
     return Products(matrix.dot, matrix.conj().T.dot, matrix.shape, matrix.dtype)

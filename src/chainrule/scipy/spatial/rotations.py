@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import chainrule.numpy as cnp
-from chainrule.autograd.tensor import Tensor
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.implicit.examples import with_numbers
 from chainrule.interop.operands import are_known, array_of, arrays_of, is_tracked
@@ -56,10 +55,11 @@ def _from_matrix(matrix: Any, assume_valid: bool = False) -> Any:
     """
     backend = _backend()
     if not assume_valid:
-        if are_known(matrix):
-            _scipys.Rotation.from_matrix(arrays_of(matrix))  # errors of those that are no rotations
-        if isinstance(matrix, Tensor) and (is_tracked(matrix) or not are_known(matrix)):
-            matrix = cnp.asarray(polar(matrix)[0])
+        if are_known(matrix):  # SciPy raises for those that are no rotations
+            found = _scipys.Rotation.from_matrix(arrays_of(matrix))
+            if not is_tracked(matrix):
+                return cnp.asarray(found.as_quat())
+        matrix = cnp.asarray(polar(matrix)[0])
     return backend._from_matrix_orthogonal(matrix)
 
 
