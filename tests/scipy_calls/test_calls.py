@@ -237,3 +237,9 @@ def test_calls(label: str) -> None:
     back = cr.grad(lambda *xs: (ours(*xs) * weights).sum(), every)(*arrays)
     total = sum((g * s).sum() for g, s in zip(back, steps, strict=True))
     np.testing.assert_allclose(total, (slopes * weights).sum(), precision, precision)
+
+
+def test_medians_of_slopes_of_many_rows_raise() -> None:
+    rows = np.stack([POINTS[:, 0], POINTS[:, 1]])
+    with pytest.raises(cr.AutogradError, match="siegelslopes has derivatives of one row"):
+        cr.vmap(lambda y: cr.scipy.stats.siegelslopes(y)[0])(rows)

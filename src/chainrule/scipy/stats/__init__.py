@@ -33,7 +33,6 @@ from chainrule.scipy.stats import (
 from chainrule.scipy.stats.distribution import TABLE
 from chainrule.scipy.stats.kde import GaussianKDE
 
-del discrepancy  # which gives rules to SciPy's code
 FAMILIES = (real_line, half_line, lifetimes, interval, counts)
 """The modules that describe distributions."""
 
@@ -89,6 +88,7 @@ for _module, _names in ((samples, _SAMPLES), (hypothesis_tests, _TESTS)):
         _TABLE.function(_name, "composite")(getattr(_module, _name))
 
 _TABLE.function("fit", "equation")(fitting.fit_within_bounds)
+_TABLE.function("siegelslopes", "composite")(discrepancy.siegelslopes)
 _compose_others(_TABLE)
 
 __getattr__, __dir__ = _TABLE.namespace()

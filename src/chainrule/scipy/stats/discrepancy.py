@@ -1,6 +1,6 @@
 """Functions that SciPy computes in compiled code: discrepancies, and medians of slopes.
 
-SciPy's own code in Python does the rest of `qmc.discrepancy` and `siegelslopes`.
+SciPy's own code in Python does the rest of `qmc.discrepancy`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 import chainrule.numpy as cnp
-from chainrule.interop.operands import arrays_of
+from chainrule.errors import AutogradError
+from chainrule.interop.operands import are_known, arrays_of
+from chainrule.numpy.array_class import as_ndarrays
 from chainrule.scipy.own_code import replace_compiled
+from chainrule.scipy.stats.description import scipy_stats
 
-__all__: list[str] = []
+__all__ = ["siegelslopes"]
 
 # --- discrepancies: K.-T. Fang, R. Li, A. Sudjianto, Design and Modeling for Computer Experiments
 
@@ -70,8 +73,16 @@ replace_compiled(
 # --- medians of slopes ----------------------------------------------------------------------------
 
 
-def _siegelslopes(y: Any, x: Any, method: str) -> tuple[Any, Any]:
+def siegelslopes(y: Any, x: Any = None, method: str = "hierarchical", **settings: Any) -> Any:
     """Return the median of the medians of the slopes from each point, and an intercept."""
+    given = (y, np.arange(np.size(y), dtype=float) if x is None else x)
+    if settings or np.ndim(y) != 1 or not are_known(given):
+        raise AutogradError(
+            "siegelslopes has derivatives of one row of numbers that are known, without further "
+            "settings: in a compiled function and under vmap, call it outside"
+        )
+    found = scipy_stats.siegelslopes(*arrays_of(given), method)
+    y, x = [cnp.asarray(as_ndarrays(part)) for part in given]
     steps, rises = x[:, None] - x, y[:, None] - y
     products = y * x[:, None] - y[:, None] * x
     slopes, intercepts = [], []
@@ -79,9 +90,6 @@ def _siegelslopes(y: Any, x: Any, method: str) -> tuple[Any, Any]:
         slopes.append(cnp.median(rises[j, moves] / steps[j, moves]))
         intercepts.append(cnp.median(products[j, moves] / steps[j, moves]))
     slope = cnp.median(cnp.stack(slopes))
-    if method == "separate":
-        return slope, cnp.median(cnp.stack(intercepts))
-    return slope, cnp.median(y - slope * x)
-
-
-replace_compiled("scipy.stats._stats_pythran", siegelslopes=_siegelslopes)
+    is_separate = method == "separate"
+    intercept = cnp.median(cnp.stack(intercepts) if is_separate else y - slope * x)
+    return type(found)(slope=slope, intercept=intercept)
