@@ -239,7 +239,14 @@ def test_calls(label: str) -> None:
     np.testing.assert_allclose(total, (slopes * weights).sum(), precision, precision)
 
 
-def test_medians_of_slopes_of_many_rows_raise() -> None:
+def test_examples_of_a_map_raise_where_values_decide() -> None:
     rows = np.stack([POINTS[:, 0], POINTS[:, 1]])
-    with pytest.raises(cr.AutogradError, match="siegelslopes has derivatives of one row"):
-        cr.vmap(lambda y: cr.scipy.stats.siegelslopes(y)[0])(rows)
+    optimize, stats = cr.scipy.optimize, cr.scipy.stats
+    calls: dict[str, Callable[[Any], Any]] = {
+        "siegelslopes has derivatives of one row": lambda y: stats.siegelslopes(y)[0],
+        "isotonic_regression looks at values": lambda y: optimize.isotonic_regression(y).x,
+        "milp looks at values": lambda y: optimize.milp(-y, constraints=([y], 0, 1)).x,
+    }
+    for text, call in calls.items():
+        with pytest.raises(cr.AutogradError, match=text):
+            cr.vmap(call)(rows)
