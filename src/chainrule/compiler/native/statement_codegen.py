@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
+from chainrule.compiler.ir.op_traits import WRITES
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 from chainrule.compiler.native.fourier_codegen import FOURIER, Fourier
 from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups, single_groups
@@ -24,6 +25,9 @@ from chainrule.compiler.native.strides import Access, Accesses
 
 MAX_ELEMENTS = 1 << 14
 """Largest number of iterations of a loop; threads share larger ones."""
+
+_MAX_ELEMENTS_WRITTEN = 1 << 19
+"""That of a loop in steps that write to regions of arrays, which threads don't share."""
 
 
 class Block(NamedTuple):
@@ -73,6 +77,8 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         self.program = program
         self.groups = groups
         self.results = set(program.results())
+        writes = layout.loops and any([op.function in WRITES for op in program.ops])
+        self.limit = _MAX_ELEMENTS_WRITTEN if writes else MAX_ELEMENTS
         self.number = 0  # of the current group
         self.computed = {*program.inputs, *(v for op in program.ops for v in op.outs)}
         self.last_reader: dict[Value, int] = {}  # the last group that reads a value
@@ -95,7 +101,7 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
                     if lines:
                         yield Block(lines, bool(op.regions))
                 continue
-            if math.prod(group.shape) > MAX_ELEMENTS:
+            if math.prod(group.shape) > self.limit:
                 raise LargeError("a large loop")
             stored = group.stored(self.results, readers)
             yield Block(generate_loop_lines(group, self.accesses, stored, self.layout))

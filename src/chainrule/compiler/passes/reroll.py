@@ -9,7 +9,7 @@ are the same to the bit.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,10 @@ import numpy as np
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.passes.ragged_keys import ragged_key
+from chainrule.compiler.passes.ragged_loops import RaggedLoopBuilder
+from chainrule.compiler.passes.ragged_ops import RaggedError
 from chainrule.compiler.passes.repetitions import Repetition, repetitions
-from chainrule.compiler.passes.reroll_loop import LoopBuilder
 from chainrule.compiler.passes.structural_keys import structural_key
 
 MIN_STEPS = 8
@@ -47,7 +49,7 @@ class _LoopFinder:
     """Search for repeated sequences of ops, on integers that number the structural keys."""
 
     def __init__(self, ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> None:
-        self.ops = ops
+        self.ops, self.constants = ops, constants
         numbers: dict[Any, int] = {}
         known: dict[int, int] = {}  # of what ops of one kind share
         self.keys: list[int] = []
@@ -72,31 +74,76 @@ class _LoopFinder:
             for position, value in enumerate(op.outs):
                 definitions[value] = index, position
         last_use.update(dict.fromkeys(needed, len(ops)))
+        self.leaves, self.definitions, self.last_use = leaves, definitions, last_use
         self.operands = Operands(leaves, definitions)
-        self.builder = LoopBuilder(ops, leaves, definitions, last_use, constants, reroll_ops)
+        self.ragged = self.operands  # by keys without sizes, once they are asked for
+        self.unfit: set[Loop] = set()  # which can't be built
 
     def run(self) -> list[Op]:
+        candidates = self._candidates(self.keys, self.operands)
+        loops = self._chosen(candidates)
+        if len(self.ops) - sum([loop.period * loop.steps for loop in loops]) < MIN_OPS_SAVED:
+            return self._built(loops)
+        self._compare_without_sizes()
+        known = {each for each, _ in candidates}
+        candidates += self._candidates(self.ragged_keys, self.ragged, known)
+        for _ in range(_MOST_TRIED):
+            try:
+                return self._built(self._chosen(candidates))
+            except _UnfitError as error:
+                self.unfit.add(error.args[0])
+        return self._built(loops)
+
+    def _compare_without_sizes(self) -> None:
+        """Number the ops by keys that are equal for those that differ in sizes alone."""
+        numbers: dict[Any, int] = {}
+        pairs = [ragged_key(op) for op in self.ops]
+        self.ragged_keys = [numbers.setdefault(key, len(numbers)) for key, _ in pairs]
+        self.ragged_leaves = [leaves for _, leaves in pairs]
+        self.ragged = Operands(self.ragged_leaves, self.definitions)
+
+    def _built(self, loops: list[Loop]) -> list[Op]:
+        """Return the ops with these loops."""
+        given = self.ops, self.leaves, self.definitions, self.last_use, self.constants, reroll_ops
+        builder = RaggedLoopBuilder(*given)
         begin = 0
-        for loop in self._loops():
-            if self.builder.first_step_needs_copies(*loop):
-                rest = Loop(loop.begin + loop.period, loop.period, loop.steps - 1)
+        for loop in loops:
+            leaves = self.ragged_leaves if loop.is_ragged else self.leaves
+            if builder.first_step_needs_copies(loop.begin, loop.period, leaves):
+                rest = loop._replace(begin=loop.begin + loop.period, steps=loop.steps - 1)
                 loop = rest if is_profitable(rest.period, rest.steps) else loop
             for op in self.ops[begin : loop.begin]:
-                self.builder.copy(op)
-            self.builder.roll(*loop)
+                builder.copy(op)
+            if loop.is_ragged:
+                try:
+                    builder.roll_ragged(*loop[:3], self.ragged_leaves, self.keys)
+                except RaggedError:
+                    raise _UnfitError(loop) from None
+            else:
+                builder.roll(*loop[:3])
             begin = loop.end
         for op in self.ops[begin:]:
-            self.builder.copy(op)
-        return self.builder.ops
+            builder.copy(op)
+        return builder.ops
 
-    def _loops(self) -> list[Loop]:
+    def _candidates(
+        self, keys: list[int], operands: Operands, known: Container[Repetition] = ()
+    ) -> list[tuple[Repetition, Loop]]:
+        """Return repetitions that aren't known yet, and the first loop in each."""
+        repeated = set(repetitions(keys, MIN_STEPS))
+        repeated.update(repetitions(operands.local_keys(keys), MIN_STEPS))
+        loops = [
+            (each, self._loop_in(each, operands))
+            for each in sorted(repeated)
+            if each not in known and self._is_rollable(each)
+        ]
+        return [(each, loop) for each, loop in loops if loop is not None]
+
+    def _chosen(self, candidates: list[tuple[Repetition, Loop]]) -> list[Loop]:
         """Return loops that don't overlap in their order, those that save most chosen first."""
-        repeated = set(repetitions(self.keys, MIN_STEPS))
-        repeated.update(repetitions(self.operands.local_keys(self.keys), MIN_STEPS))
-        found = [each for each in sorted(repeated) if self._is_rollable(each)]
-        loops = [(each, self._loop_in(each)) for each in found]
         chosen: list[Loop] = []
-        pending = [(0, len(self.ops), [(each, loop) for each, loop in loops if loop is not None])]
+        fit = [(each, loop) for each, loop in candidates if loop not in self.unfit]
+        pending = [(0, len(self.ops), fit)]
         while pending:
             begin, end, candidates = pending.pop()
             if candidates:
@@ -114,8 +161,9 @@ class _LoopFinder:
             part = repeated._replace(start=max(repeated.start, begin), end=min(repeated.end, end))
             if part.end - part.start >= MIN_STEPS * part.period:
                 whole = begin <= known.begin and known.end <= end
-                loop = known if whole else self._loop_in(part)
-                if loop is not None:
+                operands = self.ragged if known.is_ragged else self.operands
+                loop = known if whole else self._loop_in(part, operands)
+                if loop is not None and loop not in self.unfit:
                     yield part, loop
 
     def _is_rollable(self, repeated: Repetition) -> bool:
@@ -128,19 +176,41 @@ class _LoopFinder:
             return False
         return not all(op.function in VIEWS or op.function == "np.stack" for op in body)
 
-    def _loop_in(self, repeated: Repetition) -> Loop | None:
+    def _loop_in(self, repeated: Repetition, operands: Operands) -> Loop | None:
         """Return the first loop of a repetition in which the operands have the same roles."""
         start, end, shortest = repeated
-        far = self.operands.max_distance(repeated)
+        far = operands.max_distance(repeated)
         # A step may use what the one before made; if more is needed, a step of the loop is several.
         for factor in sorted({1, far // (2 * shortest) + 1, -(-far // shortest)} - {0}):
             period = factor * shortest
             if end - start < MIN_STEPS * period:
                 break
-            found = self.operands.consistent(start, end, period)
+            found = operands.consistent(start, end, period)
             if found is not None and is_profitable(period, found[1]):
+                if operands is not self.operands:
+                    return self._with_few_carries(Loop(found[0], period, found[1], True))
                 return Loop(found[0], period, found[1])
         return None
+
+    def _with_few_carries(self, loop: Loop) -> Loop:
+        """Return a loop whose steps begin where the least is carried from one to the next."""
+        begin, period = loop.begin, loop.period
+        crossing = [0] * (period + 1)  # what is made before a place of a step, and used after it
+        first = begin + loop.steps // 2 * period
+        ops = range(first, min(first + 2 * period, loop.end))
+        last_use = {x: op for op in ops for x in self.ragged_leaves[op] if isinstance(x, Value)}
+        for value, last in last_use.items():
+            made = self.definitions.get(value, (-1, 0))[0]
+            if first <= made < first + period:
+                for place in range(made + 1, min(last, made + period) + 1):
+                    crossing[(place - first) % period] += value.size
+        shift = min(range(period), key=crossing.__getitem__)
+        if crossing[shift] == crossing[0]:
+            return loop
+        found = self.ragged.consistent(begin + shift, loop.end, period)
+        if found is None or found[0] != begin + shift or not is_profitable(period, found[1]):
+            return loop
+        return Loop(found[0], period, found[1], True)
 
 
 class Loop(NamedTuple):
@@ -149,14 +219,26 @@ class Loop(NamedTuple):
     begin: int
     period: int
     steps: int
+    is_ragged: bool = False  # whether steps differ in sizes
 
     @property
     def end(self) -> int:
         return self.begin + self.period * self.steps
 
 
-def _ops_saved(loop: Loop) -> int:
-    return loop.period * (loop.steps - 1)
+class _UnfitError(Exception):
+    """A loop can't be built."""
+
+
+def _ops_saved(loop: Loop) -> float:
+    return loop.period * (loop.steps - 1) * (_RAGGED_SHARE if loop.is_ragged else 1)
+
+
+_MOST_TRIED = 8
+"""Number of times that the program is built with ragged loops, until all of them can be."""
+
+_RAGGED_SHARE = 0.9
+"""What a loop counts of the ops that it saves if its steps take longer than without it."""
 
 
 class Operands:

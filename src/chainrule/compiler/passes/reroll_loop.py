@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from chainrule.compiler.passes.structural_keys import (
 T = TypeVar("T")
 Reroll = Callable[[list[Op], set[Value], dict[Value, Any]], list[Op]]
 
-_NOWHERE = (-1, 0)
+NOWHERE = (-1, 0)
 _MIN_COPIED = 1 << 8
 """Number of elements from which copies at each step cost more than a step before the loop."""
 
@@ -58,7 +59,9 @@ class LoopBuilder(StackedSlices):
             for a, b in zip(leaves, others, strict=True)
         )
 
-    def first_step_needs_copies(self, begin: int, period: int, steps: int) -> bool:
+    def first_step_needs_copies(
+        self, begin: int, period: int, leaves: list[Sequence[Leaf]]
+    ) -> bool:
         """Whether only the first step tells large arrays apart that are one carry for the others.
 
         A loop that begins with it would carry each of them, and copy it at every step.
@@ -67,8 +70,8 @@ class LoopBuilder(StackedSlices):
         size = 0
         for offset in range(period):
             at = begin + offset
-            for one, other in zip(self.leaves[at], self.leaves[at + period], strict=True):
-                made = self.definitions.get(other, _NOWHERE)
+            for one, other in zip(leaves[at], leaves[at + period], strict=True):
+                made = self.definitions.get(other, NOWHERE)
                 if begin <= made[0] < begin + period and isinstance(one, Value):
                     size += 0 if first.setdefault(made, one) is one else one.size
         return size >= _MIN_COPIED
@@ -80,25 +83,29 @@ class LoopBuilder(StackedSlices):
         self.results: dict[tuple[int, int], Value] = {}  # of the body, by op and result index
         self.carries: dict[tuple[int, int, Value], Value] = {}
         for offset in range(period):
-            op = self.source[begin + offset]
-            columns = [*zip(*self._steps_of(self.leaves, offset), strict=True)]
-            may_tile = op.function == "getitem" and len(columns) > 1
-            tiles = self._tiles(columns) if may_tile else []
-            others = [self._leaf(column) for column in columns[len(tiles) :]]
-            leaves = self.side_by_side([*tiles, *others], columns)
-            outs = []
-            for position, value in enumerate(op.outs):
-                hint = self._out(steps - 1, offset, position).hint
-                outs.append(Value(value.shape, value.dtype, hint))
-                self.results[offset, position] = outs[-1]
-            self.body.append(rebuild_op(op, iter(leaves), tuple(outs)))
+            self._add_to_body(offset)
         self._finish()
+
+    def _add_to_body(self, offset: int) -> None:
+        """Append the op that does what those at one place of all steps do."""
+        op = self.source[self.begin + offset]
+        columns = [*zip(*self._steps_of(self.leaves, offset), strict=True)]
+        may_tile = op.function == "getitem" and len(columns) > 1
+        tiles = self._tiles(columns) if may_tile else []
+        others = [self._leaf(column) for column in columns[len(tiles) :]]
+        leaves = self.side_by_side([*tiles, *others], columns)
+        outs = []
+        for position, value in enumerate(op.outs):
+            hint = self._out(self.steps - 1, offset, position).hint
+            outs.append(Value(value.shape, value.dtype, hint))
+            self.results[offset, position] = outs[-1]
+        self.body.append(rebuild_op(op, iter(leaves), tuple(outs)))
 
     # --- inputs of a step ---
 
     def _leaf(self, column: Sequence[Leaf]) -> Leaf:
         """Return the leaf of the body for a column of leaves, one of each step."""
-        index, position = self.definitions.get(column[1], _NOWHERE)
+        index, position = self.definitions.get(column[1], NOWHERE)
         if index >= self.begin + self.period:
             return self.results[index - self.begin - self.period, position]
         if index < self.begin:
@@ -152,17 +159,20 @@ class LoopBuilder(StackedSlices):
         """Append the loop, then the slices of its stacks that later ops use."""
         final, end = self.steps - 1, self.begin + self.period * self.steps
         inputs = list(self.carries.values())
-        begins = [first for _, _, first in self.carries]
-        outputs = [self.results[offset, position] for offset, position, _ in self.carries]
+        begins = [self._first(first, carry) for (_, _, first), carry in self.carries.items()]
+        outputs = [self._next(self.results[o, p], x) for (o, p, _), x in self.carries.items()]
         outs = [Value(v.shape, v.dtype) for v in outputs]
         stacked: dict[Value, list[tuple[int, Value]]] = {}  # with the steps whose value is used
         makers = {op.outs[0]: op for op in self.body if op.function in _BATCHED}
         after: list[Op] = []
+        views = {offset: self._views(offset, end) for offset in range(self.period)}
         for (offset, position), value in self.results.items():
             column = [op.outs[position] for op in self._steps_of(self.source, offset)]
             used = [step for step, each in enumerate(column) if self.last_use.get(each, -1) >= end]
+            if views[offset]:
+                continue
             if used == [final] and value in outputs:
-                outs[outputs.index(value)] = column[final]
+                outs[outputs.index(value)] = self._whole(value, column[final], after)
             elif used and (stack := self._stack_of(value, makers)) is not None:
                 after += [Op("getitem", (stack, step), {}, (column[step],)) for step in used]
             elif used == [final]:  # a carry that no step reads
@@ -171,7 +181,7 @@ class LoopBuilder(StackedSlices):
                 inputs.append(Value(value.shape, value.dtype, value.hint))
                 begins.append(zeros)
                 outputs.append(value)
-                outs.append(column[final])
+                outs.append(self._whole(value, column[final], after))
             elif used:
                 stacked[value] = [(step, column[step]) for step in used]
         ops = self.reroll(self.body, {*outputs, *stacked}, self.constants)
@@ -181,15 +191,41 @@ class LoopBuilder(StackedSlices):
             outputs.append(value)
             for item, key in keys:
                 for step, out in stacked[item]:
-                    index = (step, *key) if key else step
+                    parts = (*key, *self._part(item, step))
+                    index = (step, *parts) if parts else step
                     after.append(Op("getitem", (outs[-1], index), {}, (out,)))
         body = Program("steps", [*inputs, *self.slices], {}, ops, outputs, [])
         args = (tuple(begins), tuple(self.slices.values()))
         settings = {"length": self.steps, "reverse": False}
         location = self.source[self.begin].location
         self.add(Op("for", args, settings, tuple(outs), location, (body,)))
-        for op in after:
+        for op in (*after, *itertools.chain.from_iterable(views.values())):
             self.add(op)
+
+    def _whole(self, value: Value, last: Value, after: list[Op]) -> Value:
+        """Return the result of the loop of which the last step's is a part, or that itself."""
+        part = self._part(value, self.steps - 1)
+        if not part:
+            return last
+        found = Value(value.shape, value.dtype)
+        after.append(Op("getitem", (found, part), {}, (last,)))
+        return found
+
+    def _views(self, offset: int, end: int) -> list[Op]:
+        """Return ops that make again, of other results, what ops from `end` on use of an op."""
+        return []
+
+    def _part(self, value: Value, step: int) -> tuple[slice, ...]:
+        """Return the index of what a step made in a result of the body; () if that is all of it."""
+        return ()
+
+    def _first(self, first: Value, carry: Value) -> Value:
+        """Return what a carry is before the first step."""
+        return first
+
+    def _next(self, result: Value, carry: Value) -> Value:
+        """Return what a carry is after a step."""
+        return result
 
     def _stack_of(self, value: Value, makers: dict[Value, Op]) -> Value | None:
         """Return the stack of a view of a slice input, as a view of the table; else None."""

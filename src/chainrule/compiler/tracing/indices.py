@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import is_basic_index
+from chainrule.backend import is_basic_index, storage_of
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.repeated_calls import active_trace, kind_of
 from chainrule.compiler.tracing.size_reads import READS
@@ -48,6 +48,23 @@ def without_masks(key: Any) -> Any:
             )
         found += np.nonzero(mask)
     return tuple(found)
+
+
+def constant_index(key: Any) -> Any:
+    """Return an index with the elements of its arrays if the function has made them, else None."""
+    trace = active_trace()
+    parts = []
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, list):
+            part = np.asarray(part)
+        if isinstance(part, Symbol):
+            part = trace.constants.get(part.value)
+            if part is None:
+                return None
+        elif isinstance(part, np.ndarray) and id(storage_of(part)) in trace.external:
+            return None
+        parts.append(part)
+    return tuple(parts)
 
 
 def _is_mask(part: Any) -> bool:

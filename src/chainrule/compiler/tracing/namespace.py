@@ -21,6 +21,7 @@ from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing import recorder, repeated_calls
 from chainrule.compiler.tracing.execution import is_reporting, unreported
 from chainrule.compiler.tracing.indices import (
+    constant_index,
     is_basic,
     plain_key,
     run_assignment,
@@ -363,7 +364,10 @@ class SymbolNamespace(NamespaceDefaults):
             return found
         return run_assignment(base, value, without_masks(key), _assign_at)
 
-    def lasting(self, key: Any, shape: Shape) -> Symbol:
+    def lasting(self, key: Any, shape: Shape) -> Symbol | None:
+        constant = constant_index(key)
+        if constant is not None and numpy_xp.lasting(constant, shape) is None:
+            return None
         return _record_keyed("lasting", shape=shape, key=key)
 
     def check_phases(self, phases: Any, gradient: Any, *, operation: str) -> Symbol:
