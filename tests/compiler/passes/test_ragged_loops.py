@@ -101,6 +101,17 @@ def rows_times_columns(a: Any, x: Any, y: Any) -> Any:
     return found * x
 
 
+def factors(a: Any, x: Any, y: Any) -> Any:
+    """Run a loop of equal steps in each step."""
+    found, weights = a * 1.0, y * 1.0
+    for i in range(len(a) - 1):
+        for j in range(12):
+            found[i, j] = cnp.cos(found[i, j]) * weights[j] + x[: i + 1].sum()
+            weights[j] += found[i, i:] @ found[: len(a) - i, i]
+        weights = weights * 0.1
+    return found * weights
+
+
 def of_matrices(a: Any, x: Any, y: Any) -> Any:
     found = cnp.zeros(a.shape)
     for k in range(1, len(a)):
@@ -111,7 +122,7 @@ def of_matrices(a: Any, x: Any, y: Any) -> Any:
 FUNCTIONS = [
     *(lu, neville, triangle),
     *map(thorough, (both_ends, levinson, covariance, cholesky, back_substitution)),
-    *map(thorough, (rows_times_columns, of_matrices)),
+    *map(thorough, (rows_times_columns, factors, of_matrices)),
 ]
 
 
@@ -190,6 +201,22 @@ def test_writes_of_one_value_beside_each_other() -> None:
 
     given = RNG.normal(size=N), np.array(0.3)
     np.testing.assert_array_equal(cr.compile(filled)(*given), filled(*given))
+
+
+def test_an_argument_that_a_loop_passes_on_is_not_written_to() -> None:
+    def first_is_zero(a: Any, x: Any) -> Any:
+        found = a * 1.0
+        for i in range(N):
+            found[N:] += x[i]
+            x[i] = cnp.sin(x[i]) + cnp.cos(found[0]) + x[i] * x[i]
+        found[0] = 0.0
+        return found
+
+    a = RNG.normal(size=N)
+    before = a.copy()
+    found = cr.compile(first_is_zero)(a, RNG.normal(size=N))
+    np.testing.assert_array_equal(a, before)
+    np.testing.assert_array_equal(found, [0.0, *before[1:]])
 
 
 def test_integers_that_could_be_divided_by_zero_are_left_to_each_step() -> None:

@@ -27,7 +27,8 @@ def _for(source: Source, op: Op) -> Iterator[str]:
         carry = body.inputs[i]
         carry.hint = carry.hint or out.hint
         names[out] = names[carry]
-        no_copy = i not in accumulators or _may_overwrite(source, op, value)
+        is_kept = body.outputs[i] is carry  # a result of the loop, which later ops may write to
+        no_copy = not is_kept and (i not in accumulators or _may_overwrite(source, op, value))
         shown = source.show(value)
         yield f"{names[carry]} = {shown if no_copy else f'np.array({shown})'}"
     stacks = op.outs[count:]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.passes.ragged_keys import index_parts
 from chainrule.compiler.passes.ragged_ops import RaggedBody, RaggedError, Range, Ranges, Rule, Type
@@ -51,8 +49,7 @@ def _assign_at(body: RaggedBody, ops: Sequence[Op], columns: Any) -> Value:
                 like = body.type_of(value, op)._replace(dtype=x.dtype)
                 value = body.emit("np.astype", (value, x.dtype), {}, like)
         else:
-            neutral = np.array(-0.0 if value.dtype.kind in "fc" else 0, value.dtype)
-            old = body._constant(neutral)
+            old = body.constant(-0.0 if value.dtype.kind in "fc" else 0, value.dtype)
         value = body.kept(value, region.ranges, old, op)
     found = body.emit(op.function, (x, value, region.key), {}, body.type_of(x, op))
     if op.function == "assign_at":
@@ -134,6 +131,10 @@ def _region(
             lies = None if axis is None else ranges[axis]
             begins = (0,) * len(ops) if lies is None else lies.begins
             part = body.outside(tuple(map(sum, zip(column, begins, strict=True))))
+        elif isinstance(part, Value) and not part.shape:  # of a loop within the step
+            part = body._leaf(column)
+            if axis is not None and ranges[axis] is not None:
+                raise RaggedError
         else:
             indices.append(body._leaf(column))
             place_of = body.ranges_of(indices[-1])

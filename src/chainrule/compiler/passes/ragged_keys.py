@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chainrule.compiler.ir.constants import constant_key
@@ -26,7 +26,8 @@ def ragged_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
     """Return a key of an op without its sizes, and its leaves: values, integers, windows."""
     leaves: list[Leaf] = []
     if op.regions:
-        return object(), leaves
+        key = _loop_key(op, leaves) if op.function == "for" else None
+        return key or object(), leaves
     index, shape = INDEX_POSITIONS.get(op.function), _SHAPES.get(op.function)
     key_of = _key_or_number if is_elementwise(op.function) else _key
     try:
@@ -40,6 +41,36 @@ def ragged_key(op: Op) -> tuple[Any, Sequence[Leaf]]:
     except (TypeError, IndexError):  # a setting that has no hash, a mask of several axes
         return object(), leaves
     return key, leaves
+
+
+def _loop_key(op: Op, leaves: list[Leaf]) -> Any:
+    """Return the key of a loop, whose leaves are those of its ops that it doesn't make itself."""
+    (region,) = op.regions
+    begins, tables = op.args
+    if region.constants or any([inner.regions for inner in region.ops]):
+        return None
+    leaves += [*begins, *tables]
+    kinds = [(len(x.shape), x.dtype) if isinstance(x, Value) else range for x in leaves]
+    parts: list[Any] = []
+    for inner, key, found in loop_leaves(op):
+        parts.append((key, found))
+        leaves += [leaf for leaf, number in zip(inner, found, strict=True) if number is None]
+    return "for", op.kwargs["length"], op.kwargs["reverse"], len(begins), *kinds, *parts
+
+
+def loop_leaves(op: Op) -> Iterator[tuple[Sequence[Leaf], Any, tuple[int | None, ...]]]:
+    """Yield the leaves of the ops of a loop, their keys, and the numbers of what it makes itself.
+
+    The last are the outputs of a step.
+    """
+    (region,) = op.regions
+    numbers = {value: number for number, value in enumerate(region.inputs)}
+    for inner in region.ops:
+        key, leaves = ragged_key(inner)
+        yield leaves, key, tuple([numbers.get(leaf) for leaf in leaves])
+        for out in inner.outs:
+            numbers[out] = len(numbers)
+    yield region.outputs, None, tuple([numbers.get(value) for value in region.outputs])
 
 
 class Number(NamedTuple):

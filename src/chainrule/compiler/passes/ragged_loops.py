@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from chainrule.compiler.ir.op_traits import VIEWS
-from chainrule.compiler.ir.program import Op, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes.ragged_indices import INDEX_RULES
-from chainrule.compiler.passes.ragged_keys import index_parts, ragged_key
+from chainrule.compiler.passes.ragged_keys import index_parts, loop_leaves, ragged_key
 from chainrule.compiler.passes.ragged_ops import RULES, RaggedBody, RaggedError, Range, Ranges
 from chainrule.compiler.passes.reroll_loop import NOWHERE
 from chainrule.compiler.passes.step_tables import is_larger
@@ -28,6 +28,8 @@ class RaggedLoopBuilder(RaggedBody):
         super().begin_loop()
         self.ranges, self.frames, self.masks, self.filled, self.written = {}, {}, {}, {}, {}
         self.parts: dict[tuple[Leaf, ...], Value] = {}
+        self.numbers = {}
+        self.inside: dict[Leaf, Value] = {}  # of loops in a step, by what the first step's have
 
     def roll_ragged(
         self,
@@ -53,13 +55,102 @@ class RaggedLoopBuilder(RaggedBody):
             return
         ops = self._steps_of(self.source, offset)
         columns = [*zip(*self._steps_of(self.ragged_leaves, offset), strict=True)]
-        found = self.lowered(ops, columns)
-        found.hint = ops[-1].out.hint
-        self.results[offset, 0] = found
+        lowered = self._loop(ops, columns) if ops[0].regions else (self.lowered(ops, columns),)
+        for position, (found, out) in enumerate(zip(lowered, ops[-1].outs, strict=True)):
+            found.hint = out.hint
+            self.results[offset, position] = found
+
+    def _loop(self, ops: Sequence[Op], columns: Sequence[tuple[Leaf, ...]]) -> tuple[Value, ...]:
+        """Append the loop that steps have within them; return its results."""
+        given, count = iter(columns), len(ops[0].args[0])
+        begins = [self._leaf(next(given)) for _ in range(count)]
+        tables = [self._rows_of_loop(next(given)) for _ in ops[0].args[1]]
+        outer, before = self.body, (dict(self.parts), dict(self.known), dict(self.masks))
+        written, filled = dict(self.written), dict(self.filled)
+        self.body = []
+        inputs = []
+        for value in begins:
+            inputs.append(Value(value.shape, value.dtype, value.hint))
+            self.ranges[inputs[-1]] = self.ranges_of(value)
+        for table in tables:
+            dtype = np.dtype(np.int64) if isinstance(table, range) else table.dtype
+            inputs.append(Value(() if isinstance(table, range) else table.shape[1:], dtype))
+            if isinstance(table, Value):
+                self.ranges[inputs[-1]] = self.ranges_of(table)[1:]
+        self.inside.update(zip(ops[0].regions[0].inputs, inputs, strict=True))
+        regions = [op.regions[0] for op in ops]
+        *parts, last = zip(*[loop_leaves(op) for op in ops], strict=True)
+        for number, step in enumerate(parts):
+            own = zip(*[leaves for leaves, _, _ in step], step[0][2], strict=True)
+            inner = [region.ops[number] for region in regions]
+            found = self.lowered(inner, [self._column(each, given) for each in own])
+            self.inside[inner[0].out] = found
+        own = zip(*[leaves for leaves, _, _ in last], last[0][2], strict=True)
+        outputs = [self._leaf(self._column(each, given)) for each in own]
+        for number, carry in enumerate(inputs[:count]):
+            result = self.placed(outputs[number], self.ranges_of(carry), ops[0])
+            if result.shape != carry.shape:
+                raise RaggedError
+            outputs[number] = result
+        region = Program("steps", inputs, {}, self.body, outputs, [])
+        self.body, self.written, self.filled = outer, written, filled
+        self.parts, self.known, self.masks = before
+        length = ops[0].kwargs["length"]
+        outs = [Value(x.shape, x.dtype) for x in outputs[:count]]
+        outs += [Value((length, *x.shape), x.dtype) for x in outputs[count:]]
+        for out, x in zip(outs, outputs, strict=True):
+            lead = () if len(out.shape) == len(x.shape) else (None,)
+            self.ranges[out] = (*lead, *self.ranges_of(x))
+        args, location = (tuple(begins), tuple(tables)), ops[-1].location
+        self.body.append(Op("for", args, ops[0].kwargs, tuple(outs), location, (region,)))
+        return tuple(outs)
+
+    def lowered(self, ops: Sequence[Op], columns: Sequence[tuple[Leaf, ...]]) -> Value:
+        if ops[0].function == "np.stack":
+            ops = [self._slice_of_stack(op) for op in ops]
+            columns = [*zip(*[ragged_key(op)[1] for op in ops], strict=True)]
+        return super().lowered(ops, columns)
+
+    def _slice_of_stack(self, op: Op) -> Op:
+        """Return the op that takes parts of a stack that follow each other, as one slice of it."""
+        makers = [self.made.get(value) for value in op.args[0]]
+        if op.kwargs.get("axis", 0) != 0 or None in makers:
+            raise RaggedError
+        keys = [maker.args[1] for maker in makers if maker and maker.function == "getitem"]
+        keys = [key if isinstance(key, tuple) else (key,) for key in keys]
+        if len(keys) < len(makers) or any([type(key[0]) is not int for key in keys]):
+            raise RaggedError
+        first, step = keys[0][0], keys[-1][0] - keys[0][0]
+        step = step // abs(step) if step else 1
+        places = range(first, first + step * len(keys), step)
+        stacks = {maker.args[0] for maker in makers if maker}
+        is_slice = [key[0] for key in keys] == [*places] and len(stacks) == 1
+        if not is_slice or any([key[1:] != keys[0][1:] for key in keys]):
+            raise RaggedError
+        end = places.stop if places.stop >= 0 else None
+        key = (slice(first, end, step), *keys[0][1:])
+        return Op("getitem", (stacks.pop(), key), {}, op.outs, op.location)
+
+    def _column(self, own: tuple[Leaf, ...], given: Iterator[tuple[Leaf, ...]]) -> Any:
+        """Return the leaves of all steps at one place of a loop within them."""
+        *leaves, number = own
+        return tuple(leaves) if number is not None else next(given)
+
+    def _rows_of_loop(self, column: tuple[Leaf, ...]) -> Value | range:
+        """Return what the loop within a step takes a slice of at a time."""
+        if not isinstance(column[0], range):
+            found: Value = self._leaf(column)
+            return found
+        if all([each == column[0] for each in column]):
+            return column[0]
+        rows: Value = self.outside([self._constant(np.array(each)) for each in column])
+        return rows
 
     # --- inputs of a step ---
 
     def _leaf(self, column: Sequence[Leaf]) -> Leaf:
+        if self.inside and column[0] in self.inside:
+            return self.inside[column[0]]
         if not self.keys or not _is_ragged(column):
             return super()._leaf(column)
         index, position = self.definitions.get(column[1], NOWHERE)

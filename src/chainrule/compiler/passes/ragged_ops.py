@@ -53,6 +53,7 @@ class RaggedBody(LoopBuilder):
     ranges: dict[Value, Ranges]  # of the ragged values of the body
     frames: dict[Lengths, Range]  # of axes that could lie anywhere
     masks: dict[Any, Value]
+    numbers: dict[Any, Value]  # constants
     filled: dict[Value, tuple[Ranges, Any]]  # values with a number beside the step's elements
     written: dict[Value, tuple[Value, Any, Ranges]]  # what was written last to values, and where
 
@@ -112,6 +113,13 @@ class RaggedBody(LoopBuilder):
             self.masks[place] = found
         return found
 
+    def constant(self, number: Any, dtype: Any) -> Value:
+        """Return a number as a value, the same for equal ones."""
+        key = repr(number), dtype
+        if key not in self.numbers:
+            self.numbers[key] = self._constant(np.array(number, dtype))
+        return self.numbers[key]
+
     def number(self, column: tuple[int, ...]) -> Any:
         """Return the number of each step, to compute with."""
         if len(set(column)) == 1:
@@ -149,7 +157,7 @@ class RaggedBody(LoopBuilder):
         is_number = not isinstance(fill, Value)
         if is_number and self.filled.get(value) == (ranges, fill):
             return value
-        other = self._constant(np.array(fill, value.dtype)) if is_number else fill
+        other = self.constant(fill, value.dtype) if is_number else fill
         shape = np.broadcast_shapes(value.shape, other.shape)
         like = Type(shape, value.dtype, self.ranges.get(value, ()), op.location)
         found = self.emit("np.where", (self.mask_of(ranges), value, other), {}, like)

@@ -82,7 +82,8 @@ class _LoopFinder:
     def run(self) -> list[Op]:
         candidates = self._candidates(self.keys, self.operands)
         loops = self._chosen(candidates)
-        if len(self.ops) - sum([loop.period * loop.steps for loop in loops]) < MIN_OPS_SAVED:
+        rest = len(self.ops) - sum([loop.period * loop.steps for loop in loops])
+        if rest < MIN_OPS_SAVED and len(loops) < MIN_STEPS:
             return self._built(loops)
         self._compare_without_sizes()
         known = {each for each, _ in candidates}
