@@ -17,6 +17,9 @@ from chainrule.compiler.passes.reroll_loop import NOWHERE
 from chainrule.compiler.passes.step_tables import is_larger
 from chainrule.compiler.passes.structural_keys import INDEX_POSITIONS, Leaf
 
+_MAX_STACKED = 1 << 25
+"""Number of elements that a loop stacks at most: each step as many as the largest of them."""
+
 
 class RaggedLoopBuilder(RaggedBody):
     """Build loops of steps that differ in sizes, beside others."""
@@ -116,19 +119,21 @@ class RaggedLoopBuilder(RaggedBody):
         makers = [self.made.get(value) for value in op.args[0]]
         if op.kwargs.get("axis", 0) != 0 or None in makers:
             raise RaggedError
-        keys = [maker.args[1] for maker in makers if maker and maker.function == "getitem"]
-        keys = [key if isinstance(key, tuple) else (key,) for key in keys]
-        if len(keys) < len(makers) or any([type(key[0]) is not int for key in keys]):
+        ops = [maker for maker in makers if maker and maker.function == "getitem"]
+        keys = [maker.args[1] for maker in ops if isinstance(maker.args[1], tuple)]
+        stacks = {maker.args[0] for maker in ops}
+        if len(keys) < len(makers) or len(stacks) > 1 or len({*map(len, keys)}) > 1:
             raise RaggedError
-        first, step = keys[0][0], keys[-1][0] - keys[0][0]
-        step = step // abs(step) if step else 1
-        places = range(first, first + step * len(keys), step)
-        stacks = {maker.args[0] for maker in makers if maker}
-        is_slice = [key[0] for key in keys] == [*places] and len(stacks) == 1
-        if not is_slice or any([key[1:] != keys[0][1:] for key in keys]):
+        axis = next((a for a, part in enumerate(keys[0]) if part != keys[-1][a]), 0)
+        lead, numbers, rest = keys[0][:axis], [key[axis] for key in keys], keys[0][axis + 1 :]
+        if any([type(part) is not int for part in (*lead, *numbers)]):
             raise RaggedError
-        end = places.stop if places.stop >= 0 else None
-        key = (slice(first, end, step), *keys[0][1:])
+        step = 1 if numbers[-1] >= numbers[0] else -1
+        end = numbers[0] + step * len(keys)
+        same = [(*lead, number, *rest) for number in range(numbers[0], end, step)]
+        if keys != same:
+            raise RaggedError
+        key = (*lead, slice(numbers[0], end if end >= 0 else None, step), *rest)
         return Op("getitem", (stacks.pop(), key), {}, op.outs, op.location)
 
     def _column(self, own: tuple[Leaf, ...], given: Iterator[tuple[Leaf, ...]]) -> Any:
@@ -278,6 +283,10 @@ class RaggedLoopBuilder(RaggedBody):
             return []
         self.last_use[last] = max(self.last_use.get(last, end), end)
         return [Op("getitem", (last, op.args[1]), {}, op.outs, op.location) for op in ops]
+
+    def _check_size(self, elements: int) -> None:
+        if self.keys and elements > _MAX_STACKED:
+            raise RaggedError
 
     def _part(self, value: Value, step: int) -> tuple[slice, ...]:
         return _part_of(self.ranges.get(value, ()), step)

@@ -184,6 +184,7 @@ class LoopBuilder(StackedSlices):
                 outs.append(self._whole(value, column[final], after))
             elif used:
                 stacked[value] = [(step, column[step]) for step in used]
+        self._check_size(self.steps * sum([value.size for value in stacked]))
         ops = self.reroll(self.body, {*outputs, *stacked}, self.constants)
         for value, keys in _as_stacks(list(stacked), ops).items():
             plural = f"{value.hint}s" if value.hint else ""
@@ -214,6 +215,9 @@ class LoopBuilder(StackedSlices):
     def _views(self, offset: int, end: int) -> list[Op]:
         """Return ops that make again, of other results, what ops from `end` on use of an op."""
         return []
+
+    def _check_size(self, elements: int) -> None:
+        """Raise if what the steps stack takes too much memory."""
 
     def _part(self, value: Value, step: int) -> tuple[slice, ...]:
         """Return the index of what a step made in a result of the body; () if that is all of it."""
