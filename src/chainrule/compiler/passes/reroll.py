@@ -9,6 +9,7 @@ are the same to the bit.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -189,9 +190,22 @@ class _LoopFinder:
             found = operands.consistent(start, end, period)
             if found is not None and is_profitable(period, found[1]):
                 if operands is not self.operands:
-                    return self._with_few_carries(Loop(found[0], period, found[1], True))
+                    loop = self._with_few_carries(Loop(found[0], period, found[1], True))
+                    return None if self._is_wasteful(loop) else loop
                 return Loop(found[0], period, found[1])
         return None
+
+    def _is_wasteful(self, loop: Loop) -> bool:
+        """Whether steps that all take as long as the longest take much longer together."""
+        size = longest = count = 0
+        for offset in range(loop.period):
+            ops = self.ops[loop.begin + offset : loop.end : loop.period]
+            shapes = [op.outs[0].shape for op in ops if op.outs]
+            if len(set(shapes)) > 1:
+                size += sum(map(math.prod, shapes))
+                longest += loop.steps * math.prod(map(max, *shapes))
+                count += loop.steps
+        return longest > _MOST_LONGER * size + _FREE_ELEMENTS * count
 
     def _with_few_carries(self, loop: Loop) -> Loop:
         """Return a loop whose steps begin where the least is carried from one to the next."""
@@ -234,6 +248,16 @@ class _UnfitError(Exception):
 def _ops_saved(loop: Loop) -> float:
     return loop.period * (loop.steps - 1) * (_RAGGED_SHARE if loop.is_ragged else 1)
 
+
+_MOST_LONGER = 8
+"""Number of times that more elements may be computed if steps of other sizes are rolled up.
+
+Three for an LU factorisation, whose steps write to matrices that shrink in both axes, and six for
+the products of a Cholesky factorisation by columns.
+"""
+
+_FREE_ELEMENTS = 16
+"""Number of elements of an op that take hardly longer than one."""
 
 _MOST_TRIED = 8
 """Number of times that the program is built with ragged loops, until all of them can be."""
