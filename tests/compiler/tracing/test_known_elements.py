@@ -141,3 +141,16 @@ def test_constants_of_texts_decide_shapes() -> None:
     names = np.array(["a", "b", "a"])
     compiled = cr.compile(lambda x: x[np.where(names == "a")], backend="numpy")
     np.testing.assert_array_equal(compiled(cr.tensor([1.0, 2.0, 3.0])), [1.0, 3.0])
+
+
+@pytest.mark.parametrize("rows", [[0, 2], [2, 2]])
+def test_a_list_of_different_indices_overwrites_nothing(rows: list[int]) -> None:
+    def written(x: Any) -> Any:
+        y = x * 2.0
+        y[rows] = x[[1, 0]] * 3.0
+        return (y * y).sum()
+
+    x = cr.tensor([1.0, 2.0, 3.0], dtype=cr.float64)
+    compiled = cr.compile(cr.grad(written), backend="numpy")
+    np.testing.assert_array_equal(compiled(x).numpy(), cr.grad(written)(x).numpy())
+    assert ("lasting(" in compiled.source) == (rows == [2, 2])
