@@ -40,7 +40,7 @@ class Range(NamedTuple):
         return tuple([end - begin for begin, end in zip(self.begins, self.ends, strict=True)])
 
 
-_PARTIAL = ("np.floor_divide", "np.remainder", "np.fmod", "np.power")
+_PARTIAL = ("np.floor_divide", "np.remainder", "np.power")
 """Functions of integers that fail for some, which may stand beside those of a step."""
 
 Ranges = tuple[Range | None, ...]  # of the axes of a value; None for one that isn't ragged

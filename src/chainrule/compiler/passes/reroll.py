@@ -22,7 +22,7 @@ from chainrule.compiler.passes.ragged_keys import ragged_key
 from chainrule.compiler.passes.ragged_loops import RaggedLoopBuilder
 from chainrule.compiler.passes.ragged_ops import RaggedError
 from chainrule.compiler.passes.repetitions import Repetition, repetitions
-from chainrule.compiler.passes.structural_keys import structural_key
+from chainrule.compiler.passes.structural_keys import Window, structural_key
 
 MIN_STEPS = 8
 """Least number of steps of a rerolled loop."""
@@ -192,8 +192,25 @@ class _LoopFinder:
                 if operands is not self.operands:
                     loop = self._with_few_carries(Loop(found[0], period, found[1], True))
                     return None if self._is_wasteful(loop) else loop
-                return Loop(found[0], period, found[1])
+                return self._with_fixed_windows(Loop(found[0], period, found[1]))
         return None
+
+    def _with_fixed_windows(self, loop: Loop) -> Loop:
+        """Return a loop whose steps are several, if windows alternate: slices take less time."""
+        begin, period, steps, _ = loop
+        columns = []
+        for offset in range(period):
+            first, second = [self.leaves[begin + offset + step * period] for step in (0, 1)]
+            for place, (leaf, other) in enumerate(zip(first, second, strict=True)):
+                if leaf.__class__ is Window and leaf != other:
+                    ops = self.leaves[begin + offset : loop.end : period]
+                    columns.append([leaves[place] for leaves in ops])
+        if not columns:
+            return loop
+        for count in range(2, min(_MOST_ALTERNATING, steps // MIN_STEPS) + 1):
+            if all([column[count:] == column[:-count] for column in columns]):
+                return Loop(begin, count * period, steps // count)
+        return loop
 
     def _is_wasteful(self, loop: Loop) -> bool:
         """Whether steps that all take as long as the longest take much longer together."""
@@ -248,6 +265,9 @@ class _UnfitError(Exception):
 def _ops_saved(loop: Loop) -> float:
     return loop.period * (loop.steps - 1) * (_RAGGED_SHARE if loop.is_ragged else 1)
 
+
+_MOST_ALTERNATING = 8
+"""Number of windows that alternate in a loop, as those of colours on a chessboard, at most."""
 
 _MOST_LONGER = 8
 """Number of times that more elements may be computed if steps of other sizes are rolled up.
