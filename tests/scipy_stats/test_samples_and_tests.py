@@ -37,6 +37,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("wasserstein_distance", (U, V), {}), ("wasserstein_distance", (U, V, W), {}),
     ("energy_distance", (U, V), {}), ("energy_distance", (U, V, W), {}),
     ("boxcox", (X[:, 0], 0.4), {}), ("boxcox_llf", (0.4, X), {}), ("boxcox_llf", (0.0, X), {}),
+    ("boxcox_llf", (-2e3, X), {}), ("boxcox_llf", (900.0, 10 * X), {}),
     ("yeojohnson", (U, 0.4), {}), ("yeojohnson_llf", (0.4, U), {}),
     *[("differential_entropy", (U,), {"method": m}) for m in ("vasicek", "van es", "ebrahimi",
                                                              "correa", "auto")],

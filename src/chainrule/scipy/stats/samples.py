@@ -363,9 +363,13 @@ def boxcox_llf(
     lmb, x = floats("boxcox_llf", lmb, data)
     values = with_axis_last(checked("boxcox_llf", x, nan_policy), axis)
     count = values.shape[-1]
-    logs = ops.log(values)
-    log_variance = ops.log(ops.var(sp.boxcox(values, lmb), dim=-1, correction=0))
-    found = (lmb - 1) * ops.sum(logs, dim=-1) - count / 2 * log_variance
+    # In units in which no power overflows: the same for any unit, so that it counts as constant.
+    ends = [f(values, dim=-1, keepdim=True).detach() for f in (ops.amin, ops.amax)]
+    unit = ops.where(lmb < 0, *ends)
+    logs = ops.sum(ops.log(values), dim=-1)
+    spread = ops.log(ops.var(sp.boxcox(values / unit, lmb), dim=-1, correction=0))
+    log_variance = 2 * lmb * ops.log(unit)[..., 0] + spread
+    found = (lmb - 1) * logs - count / 2 * log_variance
     return kept(found, x, axis, keepdims)
 
 
