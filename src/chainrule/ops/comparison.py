@@ -218,7 +218,7 @@ def isnan(input: Operand) -> Tensor:
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.isnan(cr.tensor([1.0, float("nan")]))
+    >>> cr.isnan(cr.tensor([1.0, cr.nan]))
     tensor([False,  True])
     """
     return elementwise.isnan.apply(tensor_of(input))
@@ -231,7 +231,7 @@ def isinf(input: Operand) -> Tensor:
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.isinf(cr.tensor([1.0, -float("inf")]))
+    >>> cr.isinf(cr.tensor([1.0, -cr.inf]))
     tensor([False,  True])
     """
     return elementwise.isinf.apply(tensor_of(input))
@@ -244,7 +244,7 @@ def isfinite(input: Operand) -> Tensor:
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.isfinite(cr.tensor([1.0, float("nan")]))
+    >>> cr.isfinite(cr.tensor([1.0, cr.nan]))
     tensor([ True, False])
     """
     return elementwise.isfinite.apply(tensor_of(input))

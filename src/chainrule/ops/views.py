@@ -610,7 +610,11 @@ def fill(input: Operand, value: Any) -> Tensor:
             "fill only supports 0-dimension value tensor but got tensor with "
             f"{number.ndim} dimensions"
         )
-    return elementwise.where.apply(make(np.asarray(True), None), cast(number, x.dtype), x)
+    array: Any = x._array
+    mask = make(namespace(array).asarray(np.asarray(True)), None)
+    if not isinstance(value, Tensor):
+        number = tensor_of(namespace(array).asarray(number._array))
+    return elementwise.where.apply(mask, cast(number, x.dtype), x)
 
 
 @operation()

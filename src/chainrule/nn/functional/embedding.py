@@ -244,7 +244,7 @@ def embedding_bag(
         _renormalize(table, numbers, float(max_norm), norm_type)
     bags = count
     if padding is not None and not is_known(numbers) and mode != "max":
-        bag = np.where(numbers == padding, count, bag)  # one more, which is left out
+        bag = np.where(numbers == padding, count, move(bag, device_of(numbers)))  # left out later
         bags += 1
     elif padding is not None:
         numbers, bag, factors = _drop_padding(padding, numbers, bag, factors)

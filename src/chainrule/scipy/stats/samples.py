@@ -364,8 +364,8 @@ def boxcox_llf(
     values = with_axis_last(checked("boxcox_llf", x, nan_policy), axis)
     count = values.shape[-1]
     # In units in which no power overflows: the same for any unit, so that it counts as constant.
-    ends = [f(values, dim=-1, keepdim=True).detach() for f in (ops.amin, ops.amax)]
-    unit = ops.where(lmb < 0, *ends)
+    low, high = [f(values, dim=-1, keepdim=True).detach() for f in (ops.amin, ops.amax)]
+    unit = ops.where(lmb < 0, low, high)
     logs = ops.sum(ops.log(values), dim=-1)
     spread = ops.log(ops.var(sp.boxcox(values / unit, lmb), dim=-1, correction=0))
     log_variance = 2 * lmb * ops.log(unit)[..., 0] + spread
