@@ -283,7 +283,8 @@ def zip_leaves(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any
 class Stateful:
     """A base class of objects whose tensors transforms differentiate by: modules.
 
-    Functions take such an object itself; its gradient is a dict by names.
+    Functions take such an object itself; its gradient is a dict by names. It is no `abc.ABC`, whose
+    metaclass the user's modules would have: they may have another.
     """
 
     def _tensors(self) -> dict[str, Any]:

@@ -76,13 +76,11 @@ class _Peaks:
         """Look on from now on."""
         peaks = self
 
-        class Hook(cupy_module().cuda.MemoryHook):  # type: ignore[misc]  # CuPy's is Any
-            name = "chainrule.cuda"
+        def malloc_postprocess(hook: Any, *, device_id: int, **_: Any) -> None:
+            peaks.look(device_id)
 
-            def malloc_postprocess(self, *, device_id: int, **_: Any) -> None:
-                peaks.look(device_id)
-
-        Hook().__enter__()
+        names = {"name": "chainrule.cuda", "malloc_postprocess": malloc_postprocess}
+        type("Hook", (cupy_module().cuda.MemoryHook,), names)().__enter__()
 
     def look(self, number: int) -> None:
         """Note the memory of a device, which is the current one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -87,7 +88,7 @@ class Linearization:
         return found
 
 
-class Inverse:
+class Inverse(ABC):
     """Solves linear systems with the Jacobian of a residual at its solution."""
 
     def __init__(self, at: Linearization) -> None:
@@ -102,8 +103,8 @@ class Inverse:
         """Return A⁻¹ b or A⁻ᵀ b, not recorded."""
         return run_in(no_grad(), self._solve, b, transposed)
 
-    def _solve(self, b: Tensor, transposed: bool) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _solve(self, b: Tensor, transposed: bool) -> Tensor: ...
 
 
 class DenseInverse(Inverse):

@@ -42,7 +42,7 @@ class Source:
     """A binary file that can be positioned, from where it stands to its end."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+        self._file: Any = file  # whose type in `typing` has no `readinto`
         self._start = file.tell()
         self.size = file.seek(0, io.SEEK_END) - self._start
         self.seek(0)
@@ -53,7 +53,8 @@ class Source:
 
     def tell(self) -> int:
         """Return the position."""
-        return self._file.tell() - self._start
+        position: int = self._file.tell() - self._start
+        return position
 
     def read(self, count: int) -> bytes:
         """Return the next bytes, or raise a FormatError if there are not so many."""
@@ -75,7 +76,7 @@ class Source:
 
     def _read_exactly(self, data: memoryview) -> None:
         while data:
-            count = self._file.readinto(data)  # type: ignore[attr-defined]
+            count = self._file.readinto(data)
             if not count:
                 raise FormatError("cr.load: the file is truncated: it became shorter while read")
             data = data[count:]
@@ -83,7 +84,8 @@ class Source:
     @property
     def file(self) -> BinaryIO:
         """The file, for a reader that positions it itself."""
-        return self._file
+        file: BinaryIO = self._file
+        return file
 
 
 @contextmanager
@@ -104,7 +106,8 @@ def _positioned(file: Any) -> BinaryIO:
             start = file.tell()
             file.seek(0, io.SEEK_END)
             file.seek(start)
-            return file  # type: ignore[no-any-return]
+            found: BinaryIO = file
+            return found
     return io.BytesIO(file.read())
 
 

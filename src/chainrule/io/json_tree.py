@@ -277,7 +277,8 @@ class Decoder:
         key = (name, "complex128")
         if key not in self._made:
             self._made[key] = found.view(np.complex128)[..., 0]
-        return self._made[key]  # type: ignore[no-any-return]
+        made: Array = self._made[key]
+        return made
 
     def tensor(self, name: str, x: dict[str, Any]) -> Tensor:
         """Return a tensor: the same one each time that the same is described."""
@@ -289,7 +290,8 @@ class Decoder:
                 x.get("requires_grad") is True,
                 x.get("parameter") is True,
             )
-        return self._made[key]  # type: ignore[no-any-return]
+        made: Tensor = self._made[key]
+        return made
 
     def parts(self, x: Any) -> list[Any]:
         """Return the parts of a container."""
@@ -302,7 +304,8 @@ class Decoder:
         found: Any = OrderedDict(self.pairs(x))
         if isinstance(whole.get("metadata"), dict):
             found._metadata = self.decode(whole["metadata"])
-        return found  # type: ignore[no-any-return]
+        result: OrderedDict[Any, Any] = found
+        return result
 
     def pairs(self, x: Any) -> list[tuple[Any, Any]]:
         """Return keys and values of a dict, or raise if a key occurs twice."""
@@ -333,7 +336,8 @@ class Decoder:
         value = self.decode(x["value"])
         if not isinstance(value, (bool, int, float, complex)):
             raise ValueError(f"{value!r} is no number")
-        return _known_dtype(name).type(value)  # type: ignore[no-any-return]
+        found: np.generic = _known_dtype(name).type(value)
+        return found
 
 
 def _known_dtype(name: str) -> np.dtype[Any]:

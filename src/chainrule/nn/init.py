@@ -456,4 +456,5 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
         FutureWarning,
         stacklevel=user_stack_level(),
     )
-    return globals()[f"{name}_"]  # type: ignore[no-any-return]
+    found: Callable[..., Tensor] = globals()[f"{name}_"]
+    return found

@@ -53,7 +53,8 @@ class Parameter(Tensor, metaclass=_MemberType):
         """Return a marked tensor."""
         values: Any = make((zeros(0) if data is None else tensor_of(data))._array, None)
         values._member = "parameter"
-        return values.requires_grad_() if requires_grad else values  # type: ignore[no-any-return]
+        found: Parameter = values.requires_grad_() if requires_grad else values
+        return found
 
     def __init__(self, data: Operand | None = None, requires_grad: bool = True) -> None:
         pass  # for type checkers
@@ -85,7 +86,8 @@ class Buffer(Tensor, metaclass=_MemberType):
         """Return a marked tensor."""
         values: Any = make((zeros(0) if data is None else tensor_of(data))._array, None)
         values._member = "buffer" if persistent else "transient"
-        return values  # type: ignore[no-any-return]
+        found: Buffer = values
+        return found
 
     def __init__(self, data: Operand | None = None, *, persistent: bool = True) -> None:
         pass  # for type checkers

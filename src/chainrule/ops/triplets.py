@@ -21,7 +21,8 @@ def product_of_triplets(
     arrays = [each._array for each in (rows, cols, values, dense)]
     plain = all(array.__class__ is np.ndarray for array in arrays)
     if plain and values.dtype.char in "fd" and find_spec("scipy") is not None:
-        return _ByScipy.apply(rows, cols, values, dense, count)  # type: ignore[no-any-return]
+        found: Tensor = _ByScipy.apply(rows, cols, values, dense, count)
+        return found
     products = values.unsqueeze(1) * dense.index_select(0, cols)
     total = zeros((count, dense.shape[1]), dtype=dense.dtype, device=dense.device)
     return total.index_add(0, rows, products)

@@ -112,7 +112,8 @@ class _Sequence(Module):
 
     def __add__(self: S, modules: Iterable[Module]) -> S:
         combined = [*self, *modules]
-        return self._made_of({str(i): module for i, module in enumerate(combined)})  # type: ignore[no-any-return]
+        found: S = self._made_of({str(i): module for i, module in enumerate(combined)})
+        return found
 
 
 class Sequential(_Sequence):

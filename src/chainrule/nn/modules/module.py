@@ -349,19 +349,19 @@ class Module(Stateful, Hooked):
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if owner._kinds.get(name) not in kinds:
-            raise AttributeError(
-                f"{type(owner).__name__} has no {title} {name!r}: it has "
-                f"{[found for found, _ in owner._of(*kinds)]}"
-            )
+            names = [found for found, _ in owner._of(*kinds)]
+            raise AttributeError(f"{type(owner).__name__} has no {title} {name!r}: it has {names}")
         return owner.__dict__[name]
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter of a dotted name."""
-        return self._get(target, (PARAMETER,), "parameter")  # type: ignore[no-any-return]
+        found: Parameter = self._get(target, (PARAMETER,), "parameter")
+        return found
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer of a dotted name."""
-        return self._get(target, BUFFERS, "buffer")  # type: ignore[no-any-return]
+        found: Tensor = self._get(target, BUFFERS, "buffer")
+        return found
 
     # --- modes, dtypes and devices ---
 

@@ -282,7 +282,8 @@ class _Unpool(_Pool):
         """Return the input at the indices, in an output of the given size."""
         values = self.__dict__
         sizes = values["kernel_size"], values["stride"], values["padding"]
-        return type(self).function(input, indices, *sizes, output_size)  # type: ignore[no-any-return]
+        found: Tensor = type(self).function(input, indices, *sizes, output_size)
+        return found
 
 
 class MaxUnpool1d(_Unpool):

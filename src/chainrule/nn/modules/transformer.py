@@ -294,7 +294,8 @@ class _Layer(Module):
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         hidden = self.dropout(self.activation(self.linear1(x)))
-        return self.linear2(hidden)  # type: ignore[no-any-return]
+        found: Tensor = self.linear2(hidden)
+        return found
 
 
 class TransformerEncoderLayer(_Layer):
@@ -318,7 +319,8 @@ class TransformerEncoderLayer(_Layer):
 
         def attend(x: Tensor) -> Tensor:
             masks = src_key_padding_mask, False, src_mask
-            return self.self_attn(x, x, x, *masks, is_causal=is_causal)[0]  # type: ignore[no-any-return]
+            found: Tensor = self.self_attn(x, x, x, *masks, is_causal=is_causal)[0]
+            return found
 
         return self._part(self._part(src, 1, attend), 2, self._feed_forward)
 
@@ -344,12 +346,14 @@ class TransformerDecoderLayer(_Layer):
 
         def attend(x: Tensor) -> Tensor:
             masks = tgt_key_padding_mask, False, tgt_mask
-            return self.self_attn(x, x, x, *masks, is_causal=tgt_is_causal)[0]  # type: ignore[no-any-return]
+            found: Tensor = self.self_attn(x, x, x, *masks, is_causal=tgt_is_causal)[0]
+            return found
 
         def remember(x: Tensor) -> Tensor:
             masks = memory_key_padding_mask, False, memory_mask
             attention = self.multihead_attn
-            return attention(x, memory, memory, *masks, is_causal=memory_is_causal)[0]  # type: ignore[no-any-return]
+            found: Tensor = attention(x, memory, memory, *masks, is_causal=memory_is_causal)[0]
+            return found
 
         x = self._part(self._part(tgt, 1, attend), 2, remember)
         return self._part(x, 3, self._feed_forward)
@@ -528,7 +532,8 @@ class Transformer(Module):
         """Return the decoded target sequence; the masks are those of `MultiheadAttention`."""
         memory = self.encoder(src, src_mask, src_key_padding_mask)
         masks = tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
-        return self.decoder(tgt, memory, *masks)  # type: ignore[no-any-return]
+        found: Tensor = self.decoder(tgt, memory, *masks)
+        return found
 
     @staticmethod
     def generate_square_subsequent_mask(

@@ -100,7 +100,8 @@ def _fused(title: str, layer: M, bn: BatchNorm, transpose: bool) -> M:
     made: Any = copy.deepcopy(layer)
     statistics = mean, var, bn.eps, bn.weight, bn.bias
     made.weight, made.bias = fuse_conv_bn_weights(made.weight, made.bias, *statistics, transpose)
-    return made  # type: ignore[no-any-return]
+    found: M = made
+    return found
 
 
 def fuse_conv_bn_weights(

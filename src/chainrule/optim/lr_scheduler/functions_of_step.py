@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,12 +20,12 @@ from chainrule.optim.lr_scheduler.scheduler import (
 from chainrule.optim.optimizer import Optimizer
 
 
-class FactorSchedule(LRScheduler):
+class FactorSchedule(LRScheduler, ABC):
     """Base of schedules that multiply the rate of each group by a factor in each step."""
 
+    @abstractmethod
     def _factor(self) -> float:
         """Return the factor of this step."""
-        raise NotImplementedError
 
     def get_lr(self) -> Rates:
         """Return the rates of the present step."""

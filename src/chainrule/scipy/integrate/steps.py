@@ -9,6 +9,7 @@ have the values of SciPy's interpolant and the derivatives of the implicit funct
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ class Segment(NamedTuple):
     interpolant: Any
 
 
-class Step:
+class Step(ABC):
     """The state during a step, as a polynomial of the time since its start.
 
     It is ``y + basis(x) @ rows``, where x is that time divided by the length of the step.
@@ -45,10 +46,10 @@ class Step:
     def __init__(self, rate: Rate, t: Time, h: Time, y: Tensor) -> None:
         self.rate, self.t, self.h, self.y = rate, t, h, y
 
-    @cached_property
+    @property
+    @abstractmethod
     def rows(self) -> Tensor:
         """The coefficients of the polynomials, a row for each."""
-        raise NotImplementedError
 
     def basis(self, x: Tensor) -> Tensor:
         """Return the values of the polynomials, a row for each time."""

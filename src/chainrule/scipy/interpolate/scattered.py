@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def _array(values: Any) -> Any:
 replace_compiled("scipy.interpolate._interpnd", _ndim_coords_from_arrays=_coordinates)
 
 
-class _Scattered(Interpolant):
+class _Scattered(Interpolant, ABC):
     """An interpolant of values at scattered points."""
 
     def __init__(self, points: Any, values: Any, **settings: Any) -> None:
@@ -76,8 +77,8 @@ class _Scattered(Interpolant):
         found = self._found(points, values, x.reshape(-1, points.shape[1]), **settings)
         return found.reshape(*x.shape[:-1], *values.shape[1:])
 
-    def _found(self, points: Any, values: Any, x: Any, **settings: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _found(self, points: Any, values: Any, x: Any, **settings: Any) -> Any: ...
 
 
 class LinearNDInterpolator(_Scattered):

@@ -63,7 +63,8 @@ def function_of(name: str, d: Description) -> Function | None:
     """Return a function of a description that follows from others, or None."""
     f, g = d.__dict__, _derived
     if (given := f.get(name)) is not None:
-        return given  # type: ignore[no-any-return]
+        found: Function | None = given
+        return found
     return g[name](d) if name in g else None
 
 
@@ -207,7 +208,8 @@ def _density(in_logs: bool) -> Function:
         found = found - ops.log(p.scale) if in_logs else found / p.scale
         if outside is not None:
             found = ops.where(outside, -_INF if in_logs else 0.0, found)
-        return found  # type: ignore[no-any-return]
+        result: Tensor = found
+        return result
 
     return evaluate
 
@@ -253,7 +255,8 @@ def _cumulative(below: float, above: float) -> Function:
         found = function(y, *p.shapes)
         for condition, value in ((left, below), (right, above), (missing, math.nan)):
             found = found if condition is None else ops.where(condition, value, found)
-        return found  # type: ignore[no-any-return]
+        result: Tensor = found
+        return result
 
     return evaluate
 
@@ -270,7 +273,8 @@ def _quantile(first: int) -> Function:
             found = ops.where(excluded, math.nan, found)
         for condition, end in ((low, p.support[first]), (high, p.support[1 - first])):
             found = found if condition is None else ops.where(condition, end, found)
-        return found * p.scale + p.loc  # type: ignore[no-any-return]
+        result: Tensor = found * p.scale + p.loc
+        return result
 
     return evaluate
 
