@@ -11,6 +11,8 @@ import pytest
 
 import chainrule as cr
 import chainrule.numpy as np
+from chainrule.compiler.ir.program import Program, Value
+from chainrule.compiler.native.layout import Layout
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
@@ -126,3 +128,32 @@ def test_no_step_copies_an_array(program: Callable[..., Any]) -> None:
     assert steps
     for step in steps:
         assert not re.search(rf"\n +for \w+ in range\(u8\(({SIZE}|{3 * SIZE})\)\)", step)
+
+
+def waves(c: Any) -> Any:
+    x = cr.arange(512, dtype=cr.float64)
+    p, v = cr.exp(-(((x - 256) / 10) ** 2)), cr.zeros(511, dtype=cr.float64)
+    for _ in range(100):
+        v = v - 0.3 * (p[1:] - p[:-1])
+        p = p.clone()
+        p[1:-1] -= 0.3 * c[1:-1] * (v[1:] - v[:-1])
+    return (p**2).sum()
+
+
+@pytest.mark.no_verify("it compares by itself")
+def test_rows_of_a_part_of_a_stack_are_read_where_they_are() -> None:
+    c = cr.linspace(0.5, 1, 512, dtype=cr.float64)
+    compiled = cr.compile(cr.grad(waves))
+    wanted = cr.grad(waves)(c).numpy()
+    numpy.testing.assert_allclose(compiled(c).numpy(), wanted, rtol=1e-9, atol=1e-12)
+    assert "[98:1:-1]" in compiled.source  # the backward pass leaves out the first and last steps
+    assert "place" not in compiled.source_native  # which rows that are copied would have
+
+
+@pytest.mark.no_verify("it looks at the program alone")
+@pytest.mark.parametrize(("size", "apart"), [(63, 64), (64, 80), (512, 528), (513, 544)])
+def test_values_do_not_begin_at_the_same_place_of_a_page(size: int, apart: int) -> None:
+    values = [Value((size,), numpy.dtype("f8")) for _ in range(3)]
+    layout = Layout(Program("f", [], {}, [], [], []))
+    starts = [int(layout.allocate(value).start[3:-1]) for value in values]
+    assert starts == [0, apart, 2 * apart]

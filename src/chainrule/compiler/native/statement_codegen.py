@@ -190,7 +190,7 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         if number is not None:
             part = Value(out.shape[1:], out.dtype)
             address, region, shape = (
-                self._entry(out, access, number),
+                self._entry(access, number),
                 contiguous(part, out),
                 part.shape,
             )
@@ -234,24 +234,25 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
         yield from self.layout.copy_lines(op.args[0], self.accesses, self.layout.allocate(op.out))
 
     def _read_entry(self, op: Op) -> Iterator[str]:
-        """Read the entry of a stack that a loop counter selects: of contiguous ones, no copy."""
+        """Read the entry of a stack that a loop counter selects: contiguous ones are not copied."""
         stack, key = op.args
         number, access = self._counter(key, stack), self.accesses.of(stack)
-        if number is None or not _is_contiguous(access, stack):
+        if number is None or not _has_contiguous_entries(access, op.out):
             yield from self.gather(op)
             return
-        self.layout.addresses[op.out] = self._entry(stack, access, number)
+        self.layout.addresses[op.out] = self._entry(access, number)
         self.layout.aliases.add(op.out)
 
     def _is_by_arrays(self, key: Any, array: Value) -> bool:
         """Return whether a key contains index arrays, or numbers that are computed."""
         return bool(values_in(key)) and self._counter(key, array) is None
 
-    def _entry(self, stack: Value, access: Access, number: str) -> Address:
+    def _entry(self, access: Access, number: str) -> Address:
         address = self.layout.address(access.base)
         start = f"{address.start} + " if address.start else ""
-        size = int(np.prod(stack.shape[1:], dtype=np.int64))
-        return Address(address.array, f"{start}u8({access.offset}) + u8({size}) * ({number})")
+        sign, step = "+" if access.strides[0] >= 0 else "-", abs(access.strides[0])
+        text = f"{start}u8({access.offset}) {sign} u8({step}) * ({number})"
+        return Address(address.array, text)
 
     # --- control flow ---
 
@@ -310,7 +311,7 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
             yield Block(self._bind_slice(value, stack, number))
         accesses = self._inside(region)
         stacks = [*zip(op.outs[count:], region.outputs[count:], strict=True)]
-        entries = {out: self._entry(out, self.accesses.of(out), number) for out, _ in stacks}
+        entries = {out: self._entry(self.accesses.of(out), number) for out, _ in stacks}
         self.layout.place({value: entries[out] for out, value in stacks}, region)
         yield from statement_blocks(region, accesses, self.layout, fused)
         for out, value in stacks:
@@ -323,11 +324,11 @@ class _Statements(Indexing, LinearAlgebra, Reductions, Fourier):
             self.layout.counters[value] = stack, number
             return []
         access = self.accesses.of(stack)
-        if not _is_contiguous(access, stack):
+        if not _has_contiguous_entries(access, value):
             counter = Value((), np.dtype(np.int64))
             self.layout.counters[counter] = range(stack.shape[0]), number
             return [*self.gather(Op("getitem", (stack, counter), {}, (value,)))]
-        self.layout.addresses[value] = self._entry(stack, access, number)
+        self.layout.addresses[value] = self._entry(access, number)
         self.layout.aliases.add(value)
         return []
 
@@ -358,12 +359,12 @@ def _computed(region: Program) -> set[Value]:
     return {*region.inputs, *(v for op in region.ops for v in op.outs), *inner}
 
 
-def _is_contiguous(access: Access, value: Value) -> bool:
-    """Return whether an access to a value is contiguous."""
-    steps = contiguous(value, value).strides
-    sizes = value.shape
-    return not value.size or all(
-        n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True)
+def _has_contiguous_entries(access: Access, entry: Value) -> bool:
+    """Return whether the entries of a stack are contiguous, in whatever order they follow."""
+    steps = contiguous(entry, entry).strides
+    sizes = entry.shape
+    return not entry.size or all(
+        n == 1 or s == t for n, s, t in zip(sizes, access.strides[1:], steps, strict=True)
     )
 
 
