@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Any
 
 from chainrule.compiler.native import disk_cache, elf_loader, jit
+from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.interrupts import uninterrupted
 
 
@@ -110,10 +111,10 @@ _code_of = functools.lru_cache(maxsize=512)(Code)
 def canonical_source(text: str) -> str:
     """Return the source of a function with its variables numbered, as a cache key.
 
-    Those of kernels are already, and others have no functions before them.
+    Those of functions before it are already.
     """
-    *others, code = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
-    if others:
-        return text
-    numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
-    return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)
+    before, head, code = text.rpartition(f"def {LOOP_NAME}(")
+    *_, function = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    numbers = {name: f"v{number}" for number, name in enumerate(function.co_varnames)}
+    code = re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), code)
+    return before + head + code

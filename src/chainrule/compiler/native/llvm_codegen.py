@@ -64,8 +64,7 @@ class Module:
         self.kernels: dict[str, list[str]] = {}  # types of the arguments of kernels
         self.declarations: dict[str, str] = {}
         self.kept: list[str] = []  # functions that LLVM may not change or remove
-        self.local: dict[str, ast.FunctionDef] = {}  # helpers of the source
-        self.parts: dict[str, tuple[Part, dict[str, Any]]] = {}  # of its functions
+        self.parts: dict[str, tuple[Part, dict[str, Any]]] = {}  # functions that it calls
 
     def text(self) -> str:
         """Return the text of the module."""
@@ -98,13 +97,13 @@ class Module:
         """Add the last function of generated source, with arguments of these types.
 
         Functions before it that have type hints are kernels, which it calls as its first argument
-        says. It may call the others, whose types follow from the calls.
+        says. It may call the others, whose types follow from the calls, as how often they run does.
         """
         tree = ast.parse(text)
         *others, function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         kernels = [other for other in others if other.args.args[0].annotation]
-        self.local = {other.name: other for other in others if other not in kernels}
         scope = _constants(tree)
+        self.parts = {f.name: (Part(f, None), scope) for f in others if f not in kernels}
         for kernel in kernels:
             annotations = [item.annotation for item in kernel.args.args if item.annotation]
             self.kernels[kernel.name] = [kind_of(ast.unparse(item)) for item in annotations]
@@ -122,16 +121,17 @@ class Module:
         self.parts |= {part.function.name: (part, scope) for part in split(function)}
         _Function(self, function, scope, kinds, runs=1).add(symbol, _HEAD, distinct=True)
 
-    def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
-        """Return the symbol of a helper function for such arguments, and what it returns."""
+    def helper(self, name: str, kinds: list[str], runs: float = math.inf) -> tuple[str, str] | None:
+        """Return the symbol of a helper function for such arguments, and what it returns.
+
+        Its first call is one of so many `runs`.
+        """
         symbol = _symbol(name, kinds)
         if symbol not in self.kinds:
             if name in self.parts:
-                (part, runs), scope = self.parts[name]
+                (part, known), scope = self.parts[name]
+                runs = runs if known is None else known
                 _Function(self, part, scope, kinds, runs=runs).add(symbol, _HEAD, distinct=True)
-            elif name in self.local:
-                head = "define internal {returned} @{symbol}({parameters}) nounwind"
-                _Function(self, self.local[name], {}, kinds).add(symbol, head)
             elif name in _library():
                 self.merge(_emitted_helper(name, tuple(kinds), bool(self.kernels)))
             else:

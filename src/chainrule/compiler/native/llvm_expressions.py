@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -64,12 +65,14 @@ class Module(Protocol):
     def declare(self, symbol: str, returned: str, *arguments: str, effects: str = "") -> None:
         """Declare an external function."""
 
-    def helper(self, name: str, kinds: list[str]) -> tuple[str, str] | None:
+    def helper(self, name: str, kinds: list[str], runs: float = math.inf) -> tuple[str, str] | None:
         """Return the symbol of a helper function for such arguments, and what it returns."""
 
 
 class ExpressionWriter:
     """Emitter of the instructions of expressions."""
+
+    runs: float  # of the function, or of the loop that is emitted
 
     def __init__(self, module: Module, constants: dict[str, Any], flags: frozenset[str]) -> None:
         self.module, self.constants = module, constants
@@ -287,7 +290,7 @@ class ExpressionWriter:
             value if value.number is None else self.convert(value, common_kind(value))
             for value in values
         ]
-        helper = self.module.helper(name, [value.kind for value in values])
+        helper = self.module.helper(name, [value.kind for value in values], self.runs)
         if helper is None:
             raise UnsupportedError(f"{name} is unknown")
         return self.call(*helper, values)

@@ -17,10 +17,13 @@ PART_LOOPS = 16
 
 
 class Part(NamedTuple):
-    """A part of a function, and how often a call of the function runs it, infinite if unknown."""
+    """A part of a function, and how often a call of the function runs it, infinite if unknown.
+
+    None means as often as the calls of the part.
+    """
 
     function: ast.FunctionDef
-    runs: float
+    runs: float | None
 
 
 def split(function: ast.FunctionDef) -> list[Part]:

@@ -29,6 +29,7 @@ from chainrule.compiler.native.complex_split import split_complex
 from chainrule.compiler.native.decompositions import decompose
 from chainrule.compiler.native.layout import BudgetError, Layout, Products
 from chainrule.compiler.native.loop_nest import LOOP_NAME
+from chainrule.compiler.native.loop_sharing import share_loops
 from chainrule.compiler.native.scalar_codegen import ELEMENTARY
 from chainrule.compiler.native.statement_codegen import Block, Repeat, lines_of, statement_blocks
 from chainrule.compiler.native.strides import Accesses
@@ -141,11 +142,11 @@ def function_of(
     ends += ["products", "team"] * bool(products.parts)
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
     heads = [*arguments, *(f"{MEMORY}_{code}" for code in scratch), *ends]
-    text = f"def {LOOP_NAME}({', '.join(heads)}):\n"
-    lines = [line for block in blocks for line in lines_of(block)] or ["pass"]
-    text += "".join(f"    {line}\n" for line in lines)
+    functions, lines = share_loops([line for block in blocks for line in lines_of(block)])
+    body = "".join(f"    {line}\n" for line in lines or ["pass"])
+    text = "\n".join([*functions, f"def {LOOP_NAME}({', '.join(heads)}):\n{body}\n"])
     types = (*types, *scratch, *["i8"] * len(ends))
-    return Function(f"{text}\n", types, arrays, outs, scratch, layout.is_checked, products)
+    return Function(text, types, arrays, outs, scratch, layout.is_checked, products)
 
 
 def _blocks(
