@@ -224,7 +224,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "tree": (
         lambda: cr.taylor(f, {"a": 1.0}, 1),
         TypeError,
-        r"got a dict: vector, unravel = cr.tree.ravel\(x0\)",
+        r"got a dict of 1 \('a'\): vector, unravel = cr.tree.ravel\(x0\)",
     ),
     "integer": (lambda: cr.taylor(f, 2, 1), cr.DTypeError, "got int64 .*write 2.0 for 2"),
     "text": (lambda: cr.taylor(f, "2", 1), TypeError, "taylor: expected a tensor, .* got str"),

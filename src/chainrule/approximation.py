@@ -110,7 +110,7 @@ class TaylorPolynomial:
             raise ArgumentError(f"taylor: order is an integer from 0 on, but got {order!r}")
         if pytree.children(x0) is not None:
             raise ArgumentTypeError(
-                f"taylor: x0 is a number, a tensor or an array, but got a {type(x0).__name__}: "
+                f"taylor: x0 is a number, a tensor or an array, but got {pytree.describe(x0)}: "
                 "vector, unravel = cr.tree.ravel(x0) makes one vector of a tree"
             )
         check_callable("taylor", function)
@@ -403,7 +403,7 @@ def _checked(function: Any, result: Any) -> Tensor:
         pass
     raise ArgumentTypeError(
         f"taylor: expected {title_of(function)} to return a tensor, an array or a number, but got "
-        f"a {type(result).__name__}: take the polynomial of each part"
+        f"{pytree.describe(result)}: take the polynomial of each part"
     )
 
 

@@ -215,17 +215,15 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
         if len(sizes) == 1 and hasattr(sizes[0], "ndim") and not isinstance(sizes[0], Tensor):
             with contextlib.suppress(TypeError):  # a shape in an array
                 return tuple(map(index, sizes[0]))
+        mend = ""
+        if len(sizes) == 1 and isinstance(sizes[0], Tensor):
+            mend = ": write x.tolist()"
+        elif isinstance(listed, Sequence):
+            nested = [size for size in listed if isinstance(size, tuple | list)]
+            mend = f": unpack {nested[0]!r} with a star, as in *x.shape" if nested else ""
         raise ArgumentTypeError(
-            f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}"
-            f"{_mend_of_sizes(sizes)}"
+            f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}{mend}"
         ) from None
-
-
-def _mend_of_sizes(sizes: tuple[Any, ...]) -> str:
-    if len(sizes) == 1 and isinstance(sizes[0], Tensor):
-        return ": write x.tolist()"
-    inner = next((size for size in sizes if isinstance(size, tuple | list)), None)
-    return "" if inner is None else f": unpack {inner!r} with a star, as in *x.shape"
 
 
 def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:

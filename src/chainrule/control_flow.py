@@ -67,9 +67,10 @@ def matched(what: str, node: Any, expected: Sequence[TensorType], other: Any) ->
         if first is None and second is None:
             continue
         if any(part is None or pytree.children(part) is not None for part in (first, second)):
+            before, now = map(pytree.describe, (first, second))
             raise ArgumentTypeError(
-                f"{what} must keep its structure: {what.split()[-1]}{path} was {described(first)}, "
-                f"and is {described(second)} now"
+                f"{what} must keep its structure: {what.split()[-1]}{path} was {before}, and is "
+                f"{now} now"
             )
         found.append(_matched_leaf(what, path, next(expected_leaves), second))
     return found
@@ -97,17 +98,6 @@ def _matched_leaf(what: str, path: str, like: TensorType, value: Any) -> Tensor:
             f"begin with {tensor.dtype}, or convert by .to(cr.{like.dtype}) at the end of a step"
         )
     return cast(Tensor, tensor)
-
-
-def described(value: Any) -> str:
-    """Return a description of a leaf or container for error messages."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {list(value.shape)}"
-    parts = pytree.children(value)
-    if parts is None:
-        return "None" if value is None else f"a {type(value).__name__}"
-    steps = ", ".join(step for step, _ in parts)
-    return f"a {type(value).__name__} of {len(parts)} ({steps})"
 
 
 # --- control flow ---------------------------------------------------------------------------------
@@ -209,7 +199,7 @@ class Step:
         result = self.f(pytree.with_leaves(self.init, carry), pytree.with_leaves(self.slices, xs))
         if not isinstance(result, tuple) or len(result) != 2:
             raise ArgumentTypeError(
-                f"scan: f must return a pair (carry, y), got {described(result)}: return "
+                f"scan: f must return a pair (carry, y), got {pytree.describe(result)}: return "
                 "(carry, None) if nothing is to be collected"
             )
         next_carry = matched("scan: the carry", self.init, self._types, result[0])

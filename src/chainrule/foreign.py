@@ -360,7 +360,7 @@ class _WrappedCall(ForeignCall):
         if not isinstance(found, tuple | list) or len(found) != len(args):
             raise AutogradError(
                 f"wrap: the vjp of {self.name} must return a tuple with a cotangent for each of "
-                f"its {len(args)} arguments, got {_described(found)}"
+                f"its {len(args)} arguments, got {pytree.describe(found)}"
             )
         for i in self.argnums:
             self._check(f"argument {i}", self.args[i], found[i])
@@ -401,15 +401,8 @@ class _WrappedCall(ForeignCall):
             inner = pytree.children(x) is not None or pytree.children(d) is not None
             if inner or (d is None and (is_box(x) or (like is self.result and is_output(x)))):
                 raise AutogradError(
-                    f"wrap: a rule of {self.name} returned {_described(d)} as the derivative of "
-                    f"{what}{path}, which is differentiated and {_described(x)}: return an array "
-                    "of its shape, np.zeros_like(x) where the derivative is zero; a constant is "
-                    "passed as x.detach()"
+                    f"wrap: a rule of {self.name} returned {pytree.describe(d)} as the derivative "
+                    f"of {what}{path}, which is differentiated and {pytree.describe(x)}: return an "
+                    "array of its shape, np.zeros_like(x) where the derivative is zero; a constant "
+                    "is passed as x.detach()"
                 )
-
-
-def _described(value: Any) -> str:
-    parts = pytree.children(value)
-    if value is None:
-        return "None"
-    return f"a {type(value).__name__}" + ("" if parts is None else f" of {len(parts)}")

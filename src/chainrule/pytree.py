@@ -169,6 +169,19 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 Children = list[tuple[str, Any]]
 
 
+def describe(node: Any) -> str:
+    """Return the kind of a leaf or container for errors, with its size and its names, if any."""
+    if node is None:
+        return "None"
+    kind = type(node).__name__
+    text = f"{'an' if kind.lower().startswith(('a', 'e', 'i', 'o', 'nd')) else 'a'} {kind}"
+    parts = children(node)
+    if parts is None:
+        return text
+    steps = () if isinstance(node, _SEQUENCES) else [step.strip("[].") for step, _ in parts[:8]]
+    return f"{text} of {len(parts)}" + (f" ({', '.join(steps)})" if steps else "")
+
+
 def without_labels(node: Any) -> Any:
     """Return the array of a `DataArray` or another registered container of one leaf."""
     if node_type(node) is not None and len(parts := list(leaves(node))) == 1:

@@ -17,7 +17,6 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import cat, reshape
-from chainrule.transforms.arguments import describe
 from chainrule.transforms.kinds import common_kind, in_kind, kind_of, values_of
 
 __all__ = ["flatten", "leaves", "map", "ravel", "register", "unflatten"]
@@ -63,8 +62,8 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
             if pytree.children(leaf) is not None or pytree.children(counterpart) is not None:
                 raise ArgumentError(
                     f"tree.map: the trees must have the same structure: at {path or 'the root'}, "
-                    f"the first is {describe(leaf)}, number {number} of the others "
-                    f"{describe(counterpart)}"
+                    f"the first is {pytree.describe(leaf)}, number {number} of the others "
+                    f"{pytree.describe(counterpart)}"
                 )
             column.append(counterpart)
         columns.append(column)

@@ -94,7 +94,7 @@ PARTITIONS: dict[str, tuple[Any, Any, str]] = {
     "nothing returned": (
         lambda w, x: loss(w, x) if len(x) == 4 else None,
         short,
-        r"<lambda> \([^(]*:\d+\) returned a NoneType",
+        r"<lambda> \([^(]*:\d+\) returned None",
     ),
     "loader fails": (loss, poisoned, r"\(poisoned\): OSError: sector 7 is gone"),
     "nan": (loss, with_nan, r"AutogradError: value_and_grad\[0\] is nan: look for nan"),

@@ -51,9 +51,9 @@ BY_NAME = ("grad", "value_and_grad", "hessian", "laplacian", "jacobian")
     [
         (several, r"a tensor of shape \[2\] and dtype float64", "Reduce it, with sum"),
         (lambda x: (x * 1j).sum(), r"a tensor of shape \[\] and dtype complex128", "Take .real"),
-        (lambda x: (square(x), 1), "a tuple", "Return the number alone, or with has_aux=True"),
-        (lambda x: {"loss": square(x), "n": 1}, "a dict", "Return the number alone"),
-        (lambda x: None, "a NoneType", "Is there a return statement?"),
+        (lambda x: (square(x), 1), "a tuple of 2", "Return the number alone, or with has_aux=True"),
+        (lambda x: {"loss": square(x), "n": 1}, r"a dict of 2 \(.loss., .n.\)", "Return"),
+        (lambda x: None, "None", "Is there a return statement?"),
         (lambda x: 3.0, "a float", "That is a constant: compute it from the arguments"),
     ],
     ids=["several", "complex", "tuple", "dict", "None", "constant"],
@@ -118,12 +118,12 @@ TREES: dict[str, tuple[Any, type[Exception], str]] = {
     "tangent of an array for a dict": (
         lambda: cr.hvp(lambda p: square(p["a"]), {"a": X}, [X]),
         TypeError,
-        r"hvp: primals .* at primals\[0\] is a dict of 1 \('a'\), at tangents\[0\] a ndarray",
+        r"hvp: primals .* at primals\[0\] is a dict of 1 \('a'\), at tangents\[0\] an ndarray",
     ),
     "cotangent": (
         lambda: cr.vjp(several, X)[1]({"a": X}),
         TypeError,
-        r"vjp: outputs and cotangents .* at outputs is a ndarray, at cotangents a dict of 1",
+        r"vjp: outputs and cotangents .* at outputs is an ndarray, at cotangents a dict of 1",
     ),
     "number of tangents": (
         lambda: cr.linearize(several, X)[1](X, X),

@@ -21,7 +21,6 @@ from chainrule.distributed.tasks import labelled
 from chainrule.errors import AutogradError
 from chainrule.nn.modules.module import Module
 from chainrule.random import fork_rng, manual_seed
-from chainrule.transforms.arguments import describe
 from chainrule.utils.data.workers import Fetcher
 
 
@@ -127,7 +126,7 @@ def _evaluated(replica: Replica, point: Point, data: Any, count: int) -> Result:
     args, kwargs = arguments_of(data)
     value = replica.loss(model, *args, **kwargs)
     if not isinstance(value, Tensor) or value.numel() != 1 or not value.is_floating_point():
-        got = describe(value)
+        got = pytree.describe(value)
         if isinstance(value, Tensor):
             got += f" of shape {list(value.shape)} and dtype {value.dtype}"
         raise AutogradError(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
-from chainrule.pytree import Stateful
+from chainrule.pytree import Stateful, describe
 from chainrule.transforms.arguments import TransformCall, title_of, with_recording
 
 Argnums = int | str | Sequence[int] | Sequence[str]
@@ -30,7 +30,7 @@ def check_argnums(title: str, argnums: Any) -> None:
     listed = argnums if is_several else (argnums,)
     for each in listed:
         if not isinstance(each, int | str) or isinstance(each, bool):
-            got = repr(each) if isinstance(each, float) else f"a {type(each).__name__}"
+            got = repr(each) if isinstance(each, float) else describe(each)
             raise ArgumentTypeError(
                 f"{title}: argnums are positions or names of arguments, but got {got}: to call the "
                 f"result with it, write cr.{title}(f)(x)"
@@ -113,13 +113,11 @@ class ArgnumSelection:
                 return default
         names = self._names()
         given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
-        called = ", ".join(names[: len(self.args)])
-        known = f" Its arguments are {', '.join(names)}" if names else ""
+        known = f". Its arguments are {', '.join(names)}" if names else ""
         raise ArgumentError(
             f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
-            f"differentiated by, but the call has {', '.join(given) or 'none'}"
-            f"{f' ({called})' if called else ''}: argnums says "
-            f"which, by name or position.{known}"
+            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says "
+            f"which, by name or position{known}"
         )
 
     def _names(self) -> list[str]:

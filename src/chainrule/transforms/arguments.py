@@ -205,7 +205,7 @@ def _matching_leaves(
         if pytree.children(x) is not None or pytree.children(t) is not None:
             raise ArgumentTypeError(
                 f"{title}: {own} and {other} must have the same structure: at {own}{path} is "
-                f"{describe(x)}, at {other}{path} {describe(t)}"
+                f"{pytree.describe(x)}, at {other}{path} {pytree.describe(t)}"
             )
         if isinstance(x, Tensor):
             yield x, t
@@ -231,20 +231,11 @@ def _checked_direction(title: str, x: Tensor, given: Any, kind: str, like: str) 
     return cast(plain(t), x.dtype)
 
 
-def describe(part: Any) -> str:
-    """Return the kind of a leaf or container, with its size and the keys of a dict."""
-    parts = pytree.children(part)
-    if parts is None:
-        return f"a {type(part).__name__}"
-    keys = ", ".join([repr(key) for key in part][:8]) if isinstance(part, dict) else ""
-    return f"a {type(part).__name__} of {len(parts)}" + (f" ({keys})" if keys else "")
-
-
 def check_callable(title: str, function: Any) -> None:
     """Raise if what should be a function is none."""
     if not callable(function):
         raise ArgumentTypeError(
-            f"{title}: expected a function, got {describe(function)}: a transform takes the "
+            f"{title}: expected a function, got {pytree.describe(function)}: a transform takes the "
             f"function itself, as in cr.{title}(f) and not cr.{title}(f(x))"
         )
 
@@ -256,7 +247,7 @@ def split_aux(title: str, function: Any, result: Any, has_aux: bool) -> tuple[An
     if not isinstance(result, tuple) or len(result) != 2:
         raise ArgumentTypeError(
             f"{title}(has_aux=True): expected {title_of(function)} to return a pair, the "
-            f"output to differentiate and auxiliary data, but got {describe(result)}"
+            f"output to differentiate and auxiliary data, but got {pytree.describe(result)}"
         )
     return result
 

@@ -169,7 +169,7 @@ def scalar_cotangents(
     if not isinstance(out, Tensor):
         out = pytree.without_labels(out)
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
-        got = f"a {type(out).__name__}"
+        got = pytree.describe(out)
         mend = "Reduce it, with sum() or mean(), or take jacobian() or vjp() of the function"
         if isinstance(out, Tensor):
             got = f"a tensor of shape {list(out.shape)} and dtype {out.dtype}"

@@ -25,7 +25,6 @@ from chainrule.transforms.argnums import (
 )
 from chainrule.transforms.arguments import (
     check_callable,
-    describe,
     recorded_call,
     split_aux,
     title_of,
@@ -115,8 +114,8 @@ def _jacobian(title: str, made: Made, user: Any, function: Any) -> Callable[...,
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
         if not count:
             raise AutogradError(
-                f"{title}: {title_of(user)} returned {describe(outputs)}, in which there is no "
-                "tensor: compute the result from the arguments by operations on tensors"
+                f"{title}: {title_of(user)} returned {pytree.describe(outputs)}, in which there is "
+                "no tensor: compute the result from the arguments by operations on tensors"
             )
         if check_used and not all(used := call.used(count)):
             raise_unused(title, choice, call, used)
