@@ -9,6 +9,7 @@ a node, or to a `NodeOutput` of a node with several outputs.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
 # --- hooks ----------------------------------------------------------------------------------------
 
 
-class HookDict(dict[int, Callable[..., Any]]):
-    """Hooks of one kind, by number in order of registration."""
-
-    __slots__ = ("__weakref__",)
+class HookDict(OrderedDict[int, Callable[..., Any]]):
+    """Hooks of one kind by number, in the order in which they are called."""
 
 
 class Hooks:
@@ -63,10 +62,12 @@ class RemovableHandle:
 
     __slots__ = ("hooks_dict_ref", "id")
 
-    def __init__(self, hooks: HookDict, hook: Callable[..., Any]) -> None:
+    def __init__(self, hooks: HookDict, hook: Callable[..., Any], prepend: bool = False) -> None:
         self.hooks_dict_ref = weakref.ref(hooks)
         self.id = next_seq()
         hooks[self.id] = hook
+        if prepend:
+            hooks.move_to_end(self.id, last=False)
 
     def remove(self) -> None:
         """Remove the hook; removing it twice is fine."""

@@ -13,6 +13,7 @@ from chainrule.optim.optimizer import Group, Parameters
 from chainrule.optim.update_rule import (
     State,
     UpdateRule,
+    advance,
     average,
     average_squares,
     in_dtype_of,
@@ -523,9 +524,3 @@ class RAdam(UpdateRule):
         xp.sqrt(v, out=scratch)
         scratch += eps
         p -= m * xp.where(is_rectified, rectified / scratch, in_dtype_of(xp.asarray(rate), p))
-
-
-def advance(step: Array) -> Any:
-    """Count a step; return its number, or a symbol in a trace."""
-    step += 1
-    return state_value(step)

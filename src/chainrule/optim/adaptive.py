@@ -8,11 +8,11 @@ from typing import Any
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.optim.adam import advance
 from chainrule.optim.optimizer import Group, Parameters
 from chainrule.optim.update_rule import (
     State,
     UpdateRule,
+    advance,
     average,
     average_squares,
     in_dtype_of,

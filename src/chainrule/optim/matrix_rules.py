@@ -11,9 +11,15 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.optim.adam import advance
 from chainrule.optim.optimizer import Group, Parameters
-from chainrule.optim.update_rule import State, UpdateRule, average, in_dtype_of, option_value
+from chainrule.optim.update_rule import (
+    State,
+    UpdateRule,
+    advance,
+    average,
+    in_dtype_of,
+    option_value,
+)
 
 Array = Any
 

@@ -45,16 +45,6 @@ _MADE_IN_TRACE: set[int] = set()
 """Ids of optimisers with state from a trace. Not an attribute, which would be guarded."""
 
 
-def _register(hooks: HookDict, hook: Hook, prepend: bool = False) -> RemovableHandle:
-    earlier = list(hooks.items())
-    handle = RemovableHandle(hooks, hook)
-    if prepend:
-        for key, other in earlier:
-            del hooks[key]
-            hooks[key] = other
-    return handle
-
-
 def _with_hooks(step: F) -> F:
     """Return a `step` that runs the hooks of its optimiser before and after the update."""
 
@@ -88,12 +78,12 @@ _GLOBAL_HOOKS = _no_hooks()
 
 def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
     """Register a hook that runs before `step` of all optimisers: see `register_step_pre_hook`."""
-    return _register(_GLOBAL_HOOKS["step_pre"], hook)
+    return RemovableHandle(_GLOBAL_HOOKS["step_pre"], hook)
 
 
 def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
     """Register a hook that runs after `step` of all optimisers: see `register_step_post_hook`."""
-    return _register(_GLOBAL_HOOKS["step_post"], hook)
+    return RemovableHandle(_GLOBAL_HOOKS["step_post"], hook)
 
 
 class Optimizer:
@@ -497,31 +487,31 @@ class Optimizer:
         step
         >>> handle.remove()
         """
-        return _register(self._hooks["step_pre"], hook)
+        return RemovableHandle(self._hooks["step_pre"], hook)
 
     def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
         """Register ``hook(optimizer, args, kwargs)`` to run after `step`; see the pre-hook."""
-        return _register(self._hooks["step_post"], hook)
+        return RemovableHandle(self._hooks["step_post"], hook)
 
     def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer)`` to run before `state_dict`; `prepend`: before the others."""
-        return _register(self._hooks["state_dict_pre"], hook, prepend)
+        return RemovableHandle(self._hooks["state_dict_pre"], hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer, state_dict)``, which may return another `state_dict`."""
-        return _register(self._hooks["state_dict_post"], hook, prepend)
+        return RemovableHandle(self._hooks["state_dict_post"], hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Hook, prepend: bool = False
     ) -> RemovableHandle:
         """Register ``hook(optimizer, state_dict)``, which may return another one to load."""
-        return _register(self._hooks["load_state_dict_pre"], hook, prepend)
+        return RemovableHandle(self._hooks["load_state_dict_pre"], hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Hook, prepend: bool = False
     ) -> RemovableHandle:
         """Register ``hook(optimizer)`` to run after `load_state_dict`; `prepend`: before others."""
-        return _register(self._hooks["load_state_dict_post"], hook, prepend)
+        return RemovableHandle(self._hooks["load_state_dict_post"], hook, prepend)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

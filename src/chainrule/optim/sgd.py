@@ -11,7 +11,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import Group, Parameters
-from chainrule.optim.update_rule import State, UpdateRule, option_value, state_value
+from chainrule.optim.update_rule import State, UpdateRule, advance, option_value, state_value
 
 Array = Any
 
@@ -200,10 +200,8 @@ class ASGD(UpdateRule):
 
     def _numbers(self, state: State, options: Group, p: Array, fresh: bool) -> tuple[Any, ...]:
         lr, lambd = option_value(options["lr"]), option_value(options["lambd"])
-        step, eta, mu = state["step"], state["eta"], state["mu"]
-        xp = namespace(step)
-        step += 1
-        t = state_value(step)
+        t, eta, mu = advance(state["step"]), state["eta"], state["mu"]
+        xp = namespace(eta)
         # Products are copies: in a trace the states themselves are written below.
         current, share = (lr if fresh else state_value(eta)) * 1.0, state_value(mu) * 1.0
         eta[...] = lr / (1 + lambd * lr * t) ** option_value(options["alpha"])

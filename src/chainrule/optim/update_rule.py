@@ -275,6 +275,12 @@ def state_value(array: Array) -> Any:
     return array.item() if is_known(array) else array
 
 
+def advance(step: Array) -> Any:
+    """Count a step; return its number, or a symbol in a trace."""
+    step += 1
+    return state_value(step)
+
+
 def _as_array(number: Any, dtype: Any) -> Any:
     """Return a float as an array, which NumPy takes in less time; None and bools as they are."""
     if isinstance(number, np.generic):

@@ -24,13 +24,7 @@ class Hooks:
 
     def add(self, kind: str, hook: Any, prepend: bool = False) -> RemovableHandle:
         """Register a hook, after or before the others."""
-        hooks = self.of_kind(kind)
-        others = dict(hooks) if prepend else {}
-        handle = RemovableHandle(hooks, hook)
-        for key, other in others.items():
-            del hooks[key]
-            hooks[key] = other
-        return handle
+        return RemovableHandle(self.of_kind(kind), hook, prepend)
 
     def of_kind(self, kind: str) -> HookDict:
         """Return the hooks of a kind by number, to be read or changed."""
@@ -371,14 +365,15 @@ class _BackwardHooks:
     def __init__(self, module: Module, hooks: list[Any], pre_hooks: list[Any]) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: Any = None
-        self.count = 0  # of arguments
-        self.tensors: list[int] = []  # positions of arguments that have gradients
+        self.input_count = self.output_count = 0
+        self.inputs_with_grad: list[int] = []  # positions
+        self.outputs_with_grad: list[int] = []
         self.watched = False  # whether a node sees the gradients of the inputs
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pass the arguments through a node that calls the hooks."""
-        self.count = len(args)
-        self.tensors, args, node = _pass(args)
+        self.input_count = len(args)
+        self.inputs_with_grad, args, node = _pass(args)
         self.watched = node is not None
         if node is not None and self.hooks:
             node.register_hook(self._inputs_arrived)
@@ -387,24 +382,13 @@ class _BackwardHooks:
     def _inputs_arrived(self, grad_inputs: Any, _: Any) -> Any:
         if self.grad_outputs is None:  # in a pass that came by another way, as of a gradient
             return None
-        shown = self._all(grad_inputs)
+        shown = _at_positions(grad_inputs, self.inputs_with_grad, self.input_count)
         for hook in self.hooks:
             changed = hook(self.module, shown, self.grad_outputs)
             if changed is not None:
-                shown = changed if isinstance(changed, tuple) else (changed,)
-                if len(shown) != self.count:
-                    raise RuntimeError(
-                        f"Backward hook returned an invalid number of grad_input, got "
-                        f"{len(shown)}, but expected {self.count}"
-                    )
+                shown = _as_many("Backward hook", "grad_input", changed, self.input_count)
         self.grad_outputs = None
-        return tuple(shown[i] for i in self.tensors)
-
-    def _all(self, grads: Any) -> tuple[Any, ...]:
-        shown: list[Any] = [None] * self.count
-        for i, grad in zip(self.tensors, grads, strict=True):
-            shown[i] = grad
-        return tuple(shown)
+        return tuple(shown[i] for i in self.inputs_with_grad)
 
     def outputs(self, result: Any) -> Any:
         """Pass the result through a node that keeps its gradients for the hooks."""
@@ -421,37 +405,51 @@ class _BackwardHooks:
         if node is None:
             return result
 
-        def arrived(grad_outputs: Any) -> Any:
-            shown: list[Any] = [None] * len(values)
-            for i, grad in zip(positions, grad_outputs, strict=True):
-                shown[i] = grad
-            grads = tuple(shown)
-            for hook in self.pre_hooks:
-                changed = hook(self.module, grads)
-                if changed is not None:
-                    grads = changed if isinstance(changed, tuple) else (changed,)
-                    if len(grads) != len(values):
-                        raise RuntimeError(
-                            "Backward pre hook returned an invalid number of grad_output, got "
-                            f"{len(grads)}, but expected {len(values)}"
-                        )
-            if self.watched:
-                self.grad_outputs = grads
-            else:  # no gradient flows to the inputs
-                for hook in self.hooks:
-                    changed = hook(self.module, (None,) * self.count, grads)
-                    if changed is not None and any(each is not None for each in changed):
-                        raise RuntimeError(
-                            "Backward hook for Modules where no input requires gradient should "
-                            f"always return None or None for all gradients, but got {changed!r}"
-                        )
-            return tuple(grads[i] for i in positions)
-
-        node.register_prehook(arrived)
+        self.outputs_with_grad, self.output_count = positions, len(values)
+        node.register_prehook(self._outputs_arrived)
         if single:
             return values[0]
         make: Any = type(result)
         return make(*values) if hasattr(make, "_fields") else make(values)
+
+    def _outputs_arrived(self, grad_outputs: Any) -> Any:
+        positions, count = self.outputs_with_grad, self.output_count
+        grads = _at_positions(grad_outputs, positions, count)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, grads)
+            if changed is not None:
+                grads = _as_many("Backward pre hook", "grad_output", changed, count)
+        if self.watched:
+            self.grad_outputs = grads
+        else:
+            self._call_without_inputs(grads)
+        return tuple(grads[i] for i in positions)
+
+    def _call_without_inputs(self, grads: tuple[Any, ...]) -> None:
+        """Call the hooks in a pass from which no gradient flows to the inputs."""
+        for hook in self.hooks:
+            changed = hook(self.module, (None,) * self.input_count, grads)
+            if changed is not None and any(each is not None for each in changed):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    f"return None or None for all gradients, but got {changed!r}"
+                )
+
+
+def _at_positions(grads: Any, positions: list[int], count: int) -> tuple[Any, ...]:
+    """Return the gradients of `count` values, of which those at some positions have one."""
+    found = dict(zip(positions, grads, strict=True))
+    return tuple(found.get(i) for i in range(count))
+
+
+def _as_many(title: str, name: str, changed: Any, count: int) -> tuple[Any, ...]:
+    """Return what a hook puts in the place of gradients; raise if they are not as many."""
+    found = changed if isinstance(changed, tuple) else (changed,)
+    if len(found) != count:
+        raise RuntimeError(
+            f"{title} returned an invalid number of {name}, got {len(found)}, but expected {count}"
+        )
+    return found
 
 
 def _pass(values: tuple[Any, ...]) -> tuple[list[int], tuple[Any, ...], Any]:
