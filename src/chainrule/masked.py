@@ -13,7 +13,15 @@ from math import inf, nan
 import numpy as np
 
 from chainrule import linalg, ops
-from chainrule.arguments import DTypeLike, Operand, cast, floating, tensor_of
+from chainrule.arguments import (
+    DTypeLike,
+    Operand,
+    cast,
+    floating,
+    many_dims,
+    over,
+    tensor_of,
+)
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
 
@@ -144,10 +152,9 @@ def prod(
     return x if dims else ops.prod(x)
 
 
-def _dims(x: Tensor, dim: Dims) -> list[int]:
-    """Return the dimensions to reduce, from 0 on."""
-    given = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    return [d % x.ndim if x.ndim else d for d in given or range(x.ndim)]
+def _dims(x: Tensor, dim: Dims) -> tuple[int, ...]:
+    """Return the dimensions to reduce, from 0 on: all for None, and for an empty sequence."""
+    return many_dims(over(dim, None), x.ndim) or tuple(range(x.ndim))
 
 
 def amax(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.creation import arange, full, tensor, zeros
@@ -466,7 +466,7 @@ def sum(input: SparseTensor, dim: int | None = None) -> Any:
     """
     if dim is None:
         return input._data.sum()
-    kept = [i for i in range(input.ndim) if i != dim % input.ndim]
+    kept = [i for i in range(input.ndim) if i != one_dim(dim, input.ndim)]
     index = stack([input._index[i] for i in kept])
     shape = tuple(input.shape[i] for i in kept)
     return SparseTensor(index, input._data, shape).coalesce()
@@ -496,7 +496,7 @@ def softmax(input: SparseTensor, dim: int) -> SparseTensor:
             [0.0000, 1.0000]])
     """
     x = input.coalesce()
-    others = [i for i in range(x.ndim) if i != dim % x.ndim]
+    others = [i for i in range(x.ndim) if i != one_dim(dim, x.ndim)]
     group, count = zeros(x._nnz(), dtype="int64", device=x.device), 1
     for i in others:
         group, count = group * x.shape[i] + x._index[i], count * x.shape[i]

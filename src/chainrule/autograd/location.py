@@ -96,14 +96,19 @@ def user_function(function: Any) -> Any:
             return function
 
 
+_CALLED_BY_NUMPY = {"array_function": "function", "array_ufunc": "ufunc"}
+"""Names of functions by which NumPy hands calls over, and their argument that the user called."""
+
+
 def entered() -> str:
     """Return the name of the public function that the user called, as a prefix of a message."""
     name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
         name = frame.f_code.co_name
-        if name == "array_function":  # NumPy's own was called
-            name = getattr(frame.f_locals.get("function"), "__name__", name)
+        if name.strip("_") in _CALLED_BY_NUMPY:
+            called = frame.f_locals.get(_CALLED_BY_NUMPY[name.strip("_")])
+            name = getattr(called, "__name__", name)
         frame = frame.f_back
     return f"{name}(): " if name.isidentifier() and name != "function" else ""
 

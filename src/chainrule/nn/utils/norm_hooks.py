@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from chainrule.arguments import one_dim
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
@@ -32,7 +33,7 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     if dim is None or dim == -1:
         return v.norm()
     shape = [1] * v.ndim
-    shape[dim] = -1
+    shape[one_dim(dim, v.ndim)] = -1
     return as_matrix(v, dim).norm(dim=1).reshape(shape)
 
 

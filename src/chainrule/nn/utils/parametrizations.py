@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule import linalg
+from chainrule.arguments import one_dim
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
@@ -84,12 +85,8 @@ class _SpectralNorm(Module):
         self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
     ) -> None:
         super().__init__()
-        if not -weight.ndim <= dim < weight.ndim:
-            raise ArgumentError(
-                f"spectral_norm: dim is between {-weight.ndim} and {weight.ndim - 1}, got {dim}"
-            )
         check_iterations(n_power_iterations)
-        self.dim = dim % weight.ndim
+        self.dim = one_dim(dim, weight.ndim)
         self.eps, self.n_power_iterations = eps, n_power_iterations
         if weight.ndim > 1:
             matrix = as_matrix(weight.detach(), self.dim)
