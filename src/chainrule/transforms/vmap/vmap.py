@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -15,14 +12,12 @@ import numpy as np
 from chainrule import pytree
 from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
-from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.operands import plain_array
 from chainrule.autograd.remarks import STRICT, told_about
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import (
     ArgumentError,
     ArgumentTypeError,
-    AutogradError,
     ShapeError,
     call_of_user,
 )
@@ -35,109 +30,15 @@ from chainrule.transforms.arguments import check_callable, title_of, with_record
 from chainrule.transforms.kinds import common_kind, in_kind
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Owner
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
-from chainrule.transforms.vmap.namespace import (
-    align_ranks,
-    broadcast_batch,
-    data_of,
-    deepest_level,
-    inner_xp,
-    loop_over_batch,
+from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp
+from chainrule.transforms.vmap.randomness import (
+    RANDOMNESS,
+    draws_of,
+    state_of_numpy,
+    warn_of_draws_of_numpy,
 )
 
-__all__ = [
-    "vmap",
-]
-
-# --- random numbers -------------------------------------------------------------------------------
-
-RANDOMNESS = ("error", "different", "same")
-
-
-def draws_of(level: Level, randomness: str) -> Callable[..., Any]:
-    """Return the function that draws random numbers for the examples of a level."""
-    outer = sampling.WATCHER.get()
-
-    def once(generator: Any, method: Any, args: Any, settings: Any) -> Any:
-        variables = {sampling.WATCHER: outer}
-        return call_with(variables, sampling.draw, method, generator, *args, **settings)
-
-    def draw(generator: Any, method: Any, args: Any, settings: Any) -> Any:
-        if randomness == "error":
-            raise AutogradError(
-                "vmap: called random operation while in randomness error mode. Say "
-                'randomness="different" for different random numbers in each example, "same" for '
-                "the same in all, or draw outside of vmap and pass the numbers as an argument"
-            )
-        if randomness == "same":
-            if deepest_level(args, settings) is level:
-                raise AutogradError(
-                    'vmap(randomness="same"): the draw depends on the example: say "different"'
-                )
-            return once(generator, method, args, settings)
-        whole = _whole_batch(level, method, args, settings)
-        if whole is not None:
-            return BatchedArray(level, once(generator, method, whole, settings))
-
-        def draw_example(index: Any, *args: Any) -> Any:
-            return once(generator, method, args, settings)
-
-        indices = BatchedArray(level, np.arange(level.count))
-        name = method if isinstance(method, str) else getattr(method, "__name__", "draw")
-        return loop_over_batch(
-            level, draw_example, indices, *args, title=f"random.{name.lstrip('_')}"
-        )
-
-    return draw
-
-
-def _whole_batch(level: Level, method: Any, args: Any, settings: Any) -> Any:
-    """Return the arguments of one draw for all examples, None if there is none."""
-    if method in _ELEMENTWISE:
-        return [broadcast_batch(level, data) for data in align_ranks(level, *args)]
-    shapes = [i for i, part in enumerate(args) if isinstance(part, tuple)]
-    if len(shapes) != 1 or deepest_level(args, settings) is not None:
-        return None
-    (at,) = shapes
-    return (*args[:at], (level.count, *args[at]), *args[at + 1 :])
-
-
-_ELEMENTWISE = ("poisson", "binomial")
-"""Methods that draw a number for each element of their arguments."""
-
-
-def _numpys_state() -> bytes | None:
-    """Return the state of `numpy.random`, in a tenth of a microsecond; None if it has another one.
-
-    It does not include the second number of a pair of normal ones, which NumPy keeps.
-    """
-    module = sys.modules.get("numpy.random.mtrand")
-    return None if module is None else _memory_of(module._rand._bit_generator).raw
-
-
-@functools.lru_cache(1)
-def _memory_of(generator: Any) -> Any:
-    if type(generator).__name__ != "MT19937":
-        return ctypes.create_string_buffer(0)
-    address = generator.ctypes.state_address  # 624 words and the position among them
-    return (ctypes.c_char * (4 * 625)).from_address(address)
-
-
-def _tell_numpys_draws(before: bytes | None, caller: str) -> None:
-    """Warn if `numpy.random` has drawn, whose functions do not know of examples."""
-    if before is None or _numpys_state() == before:
-        return
-    warnings.warn(
-        f"{caller}: random numbers were drawn from numpy.random. If the function drew them, all "
-        "examples have the same. Draw with chainrule.randn() and its kin, which know of the "
-        "examples, or outside of vmap, and pass the numbers as an argument; if all examples are to "
-        'have the same numbers, say randomness="same". Another thread, or a function of SciPy that '
-        "estimates norms, such as logm, may have drawn as well",
-        UserWarning,
-        user_stack_level(),
-    )
-
-
-# --- vmap -----------------------------------------------------------------------------------------
+__all__ = ["vmap"]
 
 
 def vmap(
@@ -249,9 +150,9 @@ def vmap(
 
         def call() -> tuple[Any, list[Any]]:
             arguments = pytree.map_leaves(args, lambda _: next(inside))
-            before = _numpys_state() if randomness != "same" else None
+            before = state_of_numpy() if randomness != "same" else None
             result = call_of_user(func, *arguments, **kwargs)
-            _tell_numpys_draws(before, caller)
+            warn_of_draws_of_numpy(before, caller)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
@@ -401,8 +302,8 @@ def _check_dims(dims: Any) -> Any:
     """Return `in_dims`; raise if it is an argument of the function, as in ``vmap(f, x)``."""
     if dims is not None and not isinstance(dims, int) and pytree.children(dims) is None:
         raise ArgumentTypeError(
-            f"vmap: in_dims are ints, None, or containers of them, but got a "
-            f"{type(dims).__name__}: to call the result with it, write cr.vmap(f)(x)"
+            f"vmap: in_dims are ints, None, or containers of them, but got "
+            f"{pytree.describe(dims)}: to call the result with it, write cr.vmap(f)(x)"
         )
     return dims
 
