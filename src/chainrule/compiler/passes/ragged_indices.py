@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chainrule.compiler.ir.program import Op, Value
@@ -103,57 +103,75 @@ def _region(
     op = ops[-1]
     place = INDEX_POSITIONS.get(op.function)
     parts = index_parts(op.kwargs["key"] if place is None else op.args[place], len(shape))
-    leaves = iter(columns)
-    by_part = [() if axis is None else next(leaves) for _, axis in parts]
-    windows = [
-        _window(body, column, shape[axis], ranges[axis])
-        for column, (item, axis) in zip(by_part, parts, strict=True)
-        if isinstance(item, slice) and axis is not None
-    ]
-    are_arrays = any([window.is_array for window in windows])
-    taken = {axis for _, axis in parts}
-    waiting, key, selects = iter(windows), list[Any](), list[tuple[int, Range | None]]()
-    following = len(windows)
-    indices: list[Value] = []
-    listed: int | None = None
-    for column, (item, axis) in zip(by_part, parts, strict=True):
-        part = item
-        if item is None:
-            selects.append((1, None))
-        elif item is ...:
-            rest = [a for a in range(len(shape)) if a not in taken]
-            selects += [(shape[a], ranges[a]) for a in rest]
-        elif isinstance(item, slice):
-            window, following = next(waiting), following - 1
-            part = window.array(body, following) if are_arrays else window.slice
-            selects.append((window.length, window.range))
-        elif type(item) is int:
-            lies = None if axis is None else ranges[axis]
-            begins = (0,) * len(ops) if lies is None else lies.begins
-            part = body.outside(tuple(map(sum, zip(column, begins, strict=True))))
-        elif isinstance(part, Value) and not part.shape:  # of a loop within the step
-            part = body._leaf(column)
-            if axis is not None and ranges[axis] is not None:
+    return _Selection(body, ops, shape, ranges, repeats).of(parts, iter(columns))
+
+
+class _Selection:
+    """What an index selects of an array, taken part by part."""
+
+    def __init__(
+        self,
+        body: RaggedBody,
+        ops: Sequence[Op],
+        shape: tuple[int, ...],
+        ranges: Ranges,
+        repeats: bool,
+    ) -> None:
+        self.body, self.ops, self.shape, self.ranges = body, ops, shape, ranges
+        self.repeats = repeats and ops[0].function == "assign_at"
+        self.axes: list[tuple[int, Range | None]] = []  # of the result
+        self.indices: list[Value] = []
+        self.listed: int | None = None
+
+    def of(self, parts: Sequence[tuple[Any, int | None]], columns: Iterator[Any]) -> _Region:
+        """Return the region of an index of these parts, each with its axis, and of all steps."""
+        by_part = [() if axis is None else next(columns) for _, axis in parts]
+        windows = [
+            _window(self.body, column, self.shape[axis], self.ranges[axis])
+            for column, (item, axis) in zip(by_part, parts, strict=True)
+            if isinstance(item, slice) and axis is not None
+        ]
+        are_arrays = any([window.is_array for window in windows])
+        indexed = {axis for _, axis in parts}
+        others = [
+            (self.shape[a], self.ranges[a]) for a in range(len(self.shape)) if a not in indexed
+        ]
+        following, key = len(windows), list[Any]()
+        for column, (item, axis) in zip(by_part, parts, strict=True):
+            if item is None or item is ...:
+                self.axes += [(1, None)] if item is None else others
+                key.append(item)
+            elif isinstance(item, slice):
+                window, following = windows[-following], following - 1
+                self.axes.append((window.length, window.range))
+                key.append(window.array(self.body, following) if are_arrays else window.slice)
+            else:
+                key.append(self._number_or_array(item, column, axis))
+        if ... not in key:
+            self.axes += others
+        _check_order(key, self.indices, are_arrays)
+        sizes, places = zip(*self.axes, strict=True) if self.axes else ((), ())
+        is_clipped = any([window.is_clipped for window in windows])
+        return _Region(tuple(key), sizes, places, is_clipped, self.listed)
+
+    def _number_or_array(self, item: Any, column: Any, axis: int | None) -> Any:
+        """Return the part of an index that is a number, or an array of numbers, in each step."""
+        lies = None if axis is None else self.ranges[axis]
+        if type(item) is int:
+            begins = (0,) * len(self.ops) if lies is None else lies.begins
+            return self.body.outside(tuple(map(sum, zip(column, begins, strict=True))))
+        found = self.body._leaf(column)
+        if isinstance(item, Value) and not item.shape:  # of a loop within the step
+            if lies is not None:
                 raise RaggedError
-        else:
-            indices.append(body._leaf(column))
-            place_of = body.ranges_of(indices[-1])
-            part = _indices(body, indices[-1], op, repeats and ops[0].function == "assign_at")
-            if len(indices) == 1:
-                listed = len(selects)
-                selects.append((part.shape[0], place_of[0] if place_of else None))
-        key.append(part)
-    if ... not in key:
-        rest = [a for a in range(len(shape)) if a not in taken]
-        selects += [(shape[a], ranges[a]) for a in rest]
-    _check_order(key, indices, are_arrays)
-    return _Region(
-        tuple(key),
-        tuple([size for size, _ in selects]),
-        tuple([place for _, place in selects]),
-        any([window.is_clipped for window in windows]),
-        listed,
-    )
+            return found
+        self.indices.append(found)
+        part = _indices(self.body, found, self.ops[-1], self.repeats)
+        if len(self.indices) == 1:
+            place = self.body.ranges_of(found)
+            self.listed = len(self.axes)
+            self.axes.append((part.shape[0], place[0] if place else None))
+        return part
 
 
 def _check_order(key: list[Any], indices: list[Value], are_arrays: bool) -> None:
