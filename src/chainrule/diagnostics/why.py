@@ -151,7 +151,6 @@ def _of_example(array: BatchedArray, name: str) -> str:
 def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
     begin = f"The .grad of {name} is None"
     node = endpoint(tensor._edge)[0]
-    given = root is not None
     roots = [root] if root is not None else _dependents(tensor, node)
     if root is not None and not root.requires_grad:
         return f"{begin} and stays None: {without_history(root, called(root))}"
@@ -163,39 +162,44 @@ def _of_leaf(tensor: Tensor, name: str, root: Tensor | None) -> str:
             f"computed from it.{more or _ASK_FOR_A_PASS}"
         )
     last = roots[-1]
-    assert last is not None
-    shown = called(last)
-    start = endpoint(last._edge)[0]
-    if node not in reachable([start], node.seq):
-        cut = cut_with(variable_of(name).partition(".")[0]) or cut_of(last, inside=True)
-        if cut is not None:
-            return (
-                f"{begin}: {shown} was not computed from it, or lost its history on the way. One "
-                f"ends at {_place_of(cut)}"
-            )
-        return (
-            f"{begin}: {shown} was not computed from it, so no gradient can come. Use it in the "
-            "computation, without detach() or conversions; a parameter that was replaced, as by "
-            "w = w - lr * w.grad, is another tensor than the one in the loss."
-        )
+    if node not in reachable([endpoint(last._edge)[0]], node.seq):
+        return f"{begin}: {called(last)} was not computed from it, {_loss_of_history(name, last)}"
+    return f"{begin}{_missing_pass(node, last, root is not None)}"
+
+
+def _loss_of_history(name: str, root: Tensor) -> str:
+    """Return why a tensor that was computed of a leaf may not know of it."""
+    cut = cut_with(variable_of(name).partition(".")[0]) or cut_of(root, inside=True)
+    if cut is not None:
+        return f"or lost its history on the way. One ends at {_place_of(cut)}"
+    return (
+        "so no gradient can come. Use it in the computation, without detach() or conversions; a "
+        "parameter that was replaced, as by w = w - lr * w.grad, is another tensor than the one in "
+        "the loss."
+    )
+
+
+def _missing_pass(node: Node, last: Tensor, given: bool) -> str:
+    """Return why no gradient has come from a tensor that depends on a leaf."""
+    shown, start = called(last), endpoint(last._edge)[0]
     problem = problem_of(last, shown)
     if problem is not None and "has been walked" in problem:
         return (
-            f"{begin}: {shown} depends on it and its graph has been walked, so the gradient was "
+            f": {shown} depends on it and its graph has been walked, so the gradient was "
             "removed or went elsewhere. zero_grad() sets .grad to None, autograd_grad returns "
             "gradients and leaves .grad alone, and backward(inputs=...) fills the given ones only."
             f"{_functions_before(start, node)}"
         )
     if problem is not None:
-        return f"{begin} since no backward pass has come to it. {problem}"
+        return f" since no backward pass has come to it. {problem}"
     traced = trace(last, node) if given else None
     if traced is not None and traced.cotangent is None and traced.stops:
         return (
-            f"{begin}: no gradient arrives, since {made_at(traced.stops[0])}, returned None for "
+            f": no gradient arrives, since {made_at(traced.stops[0])}, returned None for "
             "its input. Return a gradient for each argument that needs one, under its name."
         )
     return (
-        f"{begin} since no backward pass has run, or zero_grad() came after it. {upper(shown)} "
+        f" since no backward pass has run, or zero_grad() came after it. {upper(shown)} "
         f"depends on it: call {variable_of(shown)}.backward(){_seed(last)}."
         f"{_functions_before(start, node)}"
     )

@@ -114,30 +114,8 @@ def taylor_plot(
     >>> [line.get_label() for line in ax.get_lines()][:3]
     ['sin', 'order 1', 'order 3']
     """
-    if not hasattr(polynomial, "derivatives") or not hasattr(polynomial, "order"):
-        raise ArgumentError(
-            "taylor_plot: expected what taylor() returns, got "
-            f"{type(polynomial).__name__}: write taylor_plot(cr.taylor(f, x0, order))"
-        )
-    terms = [numbers(each) for each in polynomial.derivatives]
-    at = numbers(polynomial.x0)
-    if at.ndim or terms[0].ndim or any(each.dtype.kind == "c" for each in (at, *terms)):
-        raise ArgumentError(
-            "taylor_plot: of a real function of one variable that returns one number, but x0 has "
-            f"the shape {list(at.shape)} and the value {list(terms[0].shape)}: go along a line, "
-            "cr.taylor(lambda t: f(x0 + t * v), 0.0, order)"
-        )
-    highest = polynomial.order
-    if orders is None:
-        steps = np.linspace(min(1, highest), highest, min(5, max(highest, 1)))
-        orders = sorted(set(map(int, steps.round())))
-    wrong = [order for order in orders if not 0 <= order <= highest]
-    if wrong:
-        raise ArgumentError(
-            f"taylor_plot: order {wrong[0]} is not from 0 to {highest}, the order of the "
-            "polynomial: make it with a higher one"
-        )
-    center = float(at)
+    center, terms = _point_and_derivatives(polynomial)
+    orders = _orders(polynomial.order, orders)
     points = center + np.linspace(-2, 2, 400) if xs is None else numbers(xs).astype(float)
     if points.ndim != 1:
         raise ArgumentError(f"taylor_plot: xs has one dimension, got {list(points.shape)}")
@@ -162,6 +140,38 @@ def taylor_plot(
     ax.legend(frameon=False)
     tidy(ax)
     return ax
+
+
+def _point_and_derivatives(polynomial: Any) -> tuple[float, list[Any]]:
+    """Return where a Taylor polynomial is made, and its derivatives there; raise if it is none."""
+    if not hasattr(polynomial, "derivatives") or not hasattr(polynomial, "order"):
+        raise ArgumentError(
+            "taylor_plot: expected what taylor() returns, got "
+            f"{type(polynomial).__name__}: write taylor_plot(cr.taylor(f, x0, order))"
+        )
+    terms = [numbers(each) for each in polynomial.derivatives]
+    at = numbers(polynomial.x0)
+    if at.ndim or terms[0].ndim or any(each.dtype.kind == "c" for each in (at, *terms)):
+        raise ArgumentError(
+            "taylor_plot: of a real function of one variable that returns one number, but x0 has "
+            f"the shape {list(at.shape)} and the value {list(terms[0].shape)}: go along a line, "
+            "cr.taylor(lambda t: f(x0 + t * v), 0.0, order)"
+        )
+    return float(at), terms
+
+
+def _orders(highest: int, orders: Sequence[int] | None) -> Sequence[int]:
+    """Return the orders to draw of a polynomial, by default at most five."""
+    if orders is None:
+        steps = np.linspace(min(1, highest), highest, min(5, max(highest, 1)))
+        return sorted(set(map(int, steps.round())))
+    wrong = [order for order in orders if not 0 <= order <= highest]
+    if wrong:
+        raise ArgumentError(
+            f"taylor_plot: order {wrong[0]} is not from 0 to {highest}, the order of the "
+            "polynomial: make it with a higher one"
+        )
+    return orders
 
 
 def jacobian_spy(jacobian: Any, *, output_ndim: int | None = None, ax: Any = None) -> Any:
@@ -198,20 +208,8 @@ def jacobian_spy(jacobian: Any, *, output_ndim: int | None = None, ax: Any = Non
     >>> ax.get_title()
     '4 by 5, 8 of 20 entries are not zero'
     """
-    given = numbers(jacobian)
-    split = given.ndim // 2 if output_ndim is None else output_ndim
-    if given.dtype.kind not in "biufc" or given.ndim < 2 or not 0 < split < given.ndim:
-        raise ArgumentError(
-            "jacobian_spy: expected a Tensor or array of two or more dimensions, those of the "
-            f"output first, got {type(jacobian).__name__} of shape {list(given.shape)}"
-            f"{'' if output_ndim is None else f' and output_ndim={output_ndim}'}: "
-            "cr.jacobian(f)(x) returns one"
-        )
-    if not given.size:
-        raise ArgumentError(f"jacobian_spy: the Jacobian of shape {list(given.shape)} is empty")
-    rows = math.prod(given.shape[:split])
-    sizes = np.abs(given.reshape(rows, -1)).astype(float)
-    count = int(np.count_nonzero(sizes))
+    sizes = _sizes_of_entries(jacobian, output_ndim)
+    rows, count = sizes.shape[0], int(np.count_nonzero(sizes))
     ax = axes(ax, (5.2, 4.6))
     picture = _by_blocks(sizes, ax)
     finite = np.isfinite(picture)
@@ -248,6 +246,24 @@ def jacobian_spy(jacobian: Any, *, output_ndim: int | None = None, ax: Any = Non
         axis.get_major_locator().set_params(integer=True)
     ax.spines[:].set_color(ink(ax))
     return ax
+
+
+def _sizes_of_entries(jacobian: Any, output_ndim: int | None) -> np.ndarray[Any, Any]:
+    """Return the magnitudes of the entries of a Jacobian, as a matrix."""
+    given = numbers(jacobian)
+    split = given.ndim // 2 if output_ndim is None else output_ndim
+    if given.dtype.kind not in "biufc" or given.ndim < 2 or not 0 < split < given.ndim:
+        raise ArgumentError(
+            "jacobian_spy: expected a Tensor or array of two or more dimensions, those of the "
+            f"output first, got {type(jacobian).__name__} of shape {list(given.shape)}"
+            f"{'' if output_ndim is None else f' and output_ndim={output_ndim}'}: "
+            "cr.jacobian(f)(x) returns one"
+        )
+    if not given.size:
+        raise ArgumentError(f"jacobian_spy: the Jacobian of shape {list(given.shape)} is empty")
+    rows = math.prod(given.shape[:split])
+    sizes: np.ndarray[Any, Any] = np.abs(given.reshape(rows, -1)).astype(float)
+    return sizes
 
 
 def _by_blocks(sizes: Array, ax: Any) -> Array:
