@@ -23,6 +23,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import real_dtype
 from chainrule.errors import ShapeError
 
 __all__ = [
@@ -260,7 +261,7 @@ def mean(
 def _count(name: str, x: Tensor, dim: Dims, keepdim: bool, mask: Mask) -> Tensor:
     """Return how many elements count, in the real dtype of `x`."""
     chosen = ops.broadcast_to(True, x.shape) if mask is None else _mask_like(name, x, mask)
-    return cast(ops.sum(chosen, dim, keepdim), np.empty(0, x.dtype).real.dtype)
+    return cast(ops.sum(chosen, dim, keepdim), real_dtype(x.dtype))
 
 
 def _mean(x: Tensor, count: Tensor, dim: Dims, keepdim: bool, mask: Mask) -> Tensor:

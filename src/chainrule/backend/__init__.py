@@ -61,6 +61,7 @@ __all__ = [
     "numpy_xp",
     "promote",
     "promoted",
+    "real_dtype",
     "storage_of",
     "accumulate",
     "address_of",
@@ -198,6 +199,13 @@ def promote(x: Array, y: Array) -> tuple[Array, Array]:
     """Return both arrays in their promoted dtype."""
     dtype = promoted(x.dtype, y.dtype)
     return x.astype(dtype, copy=False), y.astype(dtype, copy=False)
+
+
+@cache
+def real_dtype(dtype: DType) -> DType:
+    """Return the dtype of the real parts of numbers of a dtype."""
+    found: DType = np.zeros((), dtype).real.dtype
+    return found
 
 
 DTYPE_TITLES = {

@@ -147,11 +147,8 @@ def _holds_proxies(value: Any) -> bool:
 
 def array_of(value: Any) -> Array:
     """Return an operand without its gradient, such as an index, as an array."""
-    if isinstance(value, Tensor):
-        found = value.detach().numpy()
-        return np.asarray(found) if is_known(found) else found
     found = arrays_of(value)
-    return found if is_array(found) else np.asarray(found)
+    return found if is_array(found) or isinstance(value, Tensor) else np.asarray(found)
 
 
 def may_hold(condition: Tensor) -> bool:

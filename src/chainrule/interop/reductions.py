@@ -11,6 +11,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import real_dtype
 from chainrule.errors import ArgumentError
 from chainrule.interop.operands import array_of, constant
 
@@ -109,8 +110,7 @@ def mean(
 
 
 def _count(a: Tensor, mask: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    real = np.empty(0, a.dtype).real.dtype
-    return xp.sum(cast(mask, real), axis=axis, keepdims=keepdims)
+    return xp.sum(cast(mask, real_dtype(a.dtype)), axis=axis, keepdims=keepdims)
 
 
 def var(
@@ -133,12 +133,16 @@ def var(
     mask = constant(np.ones(a.shape, np.bool_)) if mask is None else mask
     mean = _mean(a, axis, keepdims=True, where=mask) if mean is None else mean
     centred = fill(a - mean, mask, 0)
-    squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     freedom = ops.clamp(_count(a, mask, axis, keepdims) - correction, min=0)
-    return cast(xp.sum(squares, axis=axis, keepdims=keepdims) / freedom, dtype)
+    return cast(xp.sum(squared(centred), axis=axis, keepdims=keepdims) / freedom, dtype)
 
 
 _mean = mean
+
+
+def squared(x: Tensor) -> Tensor:
+    """Return the squares of the magnitudes, as real numbers."""
+    return ops.real(x * ops.conj(x)) if x.is_complex() else ops.square(x)
 
 
 def _for_variance(a: Tensor, dtype: Any) -> Tensor:

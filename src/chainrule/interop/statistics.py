@@ -12,12 +12,12 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import holds_somewhere
+from chainrule.backend import holds_somewhere, real_dtype
 from chainrule.errors import ArgumentError
 from chainrule.interop import reductions
 from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant, in_double
-from chainrule.interop.reductions import correction_of, mask_of, mean, root
+from chainrule.interop.reductions import correction_of, mask_of, mean, root, squared
 from chainrule.primitives import elementwise
 
 Axis = Any
@@ -162,12 +162,9 @@ def _freedom(
     a: Tensor, present: Tensor, axis: Axis, keepdims: bool, correction: float = 0
 ) -> Tensor:
     """Return the number of elements that count, less a correction; nan for none."""
-    count = cast(ops.count_nonzero(present, axis=axis, keepdims=keepdims), _real(a)) - correction
+    count = ops.count_nonzero(present, axis=axis, keepdims=keepdims)
+    count = cast(count, real_dtype(a.dtype)) - correction
     return ops.where(count > 0, count, np.nan)
-
-
-def _real(a: Tensor) -> Any:
-    return np.empty(0, a.dtype).real.dtype
 
 
 def nanvar(
@@ -186,8 +183,7 @@ def nanvar(
     present = _present(a, where)
     middle = nanmean(a, axis, keepdims=True, where=where) if mean is None else mean
     centred = ops.where(present, a - middle, 0)
-    squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
-    total = xp.sum(squares, axis=axis, keepdims=keepdims)
+    total = xp.sum(squared(centred), axis=axis, keepdims=keepdims)
     return cast(total / _freedom(a, present, axis, keepdims, correction), dtype)
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from chainrule.backend import device
+from chainrule.backend import DTYPE_TITLES, device
 from chainrule.errors import DeviceError, FormatError
 from chainrule.io.files import Source, bytes_of
 from chainrule.io.placement import Placement
@@ -26,19 +26,8 @@ from chainrule.io.unpickler import Allowed, Stream, checked_key, unpickle
 
 Array = np.ndarray[Any, Any]
 
-_DTYPES = {
-    "float16": "Half",
-    "float32": "Float",
-    "float64": "Double",
+_DTYPES = DTYPE_TITLES | {
     "bfloat16": "BFloat16",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "bool": "Bool",
     "uint16": "UInt16",
     "uint32": "UInt32",
     "uint64": "UInt64",

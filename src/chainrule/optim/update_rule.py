@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import NumberProxy, as_float
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_writes
-from chainrule.backend import CPU, is_known, move, namespace, numpy_xp
+from chainrule.backend import CPU, is_known, move, namespace, numpy_xp, real_dtype
 from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.kernels.elementwise import UPDATES
 from chainrule.kernels.parallel import parallel_fill
@@ -153,7 +153,7 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
             for array, value in zip(counters, known[key][1], strict=True):
                 array[()] = value
         else:
-            real = np.zeros(0, p.dtype).real.dtype
+            real = real_dtype(p.dtype)
             numbers = [_as_array(n, real) for n in self._numbers(state, options, p, fresh)]
             known[key] = numbers, [array.item() for array in counters]
         return numbers
@@ -295,7 +295,7 @@ def in_dtype_of(number: Any, array: Array) -> Any:
     """Return a number that preserves the dtype of `array` in arithmetic."""
     if number.__class__ in _PLAIN or isinstance(number, NumberProxy) or number.dtype.kind == "b":
         return number
-    return number.astype(np.zeros(0, array.dtype).real.dtype, copy=False)
+    return number.astype(real_dtype(array.dtype), copy=False)
 
 
 # --- moving averages ------------------------------------------------------------------------------
