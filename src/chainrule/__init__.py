@@ -39,8 +39,8 @@ from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend import device as device
 from chainrule.creation import *
 from chainrule.errors import *
-from chainrule.former_modules import FormerModuleFinder as _FormerModuleFinder
 from chainrule.missing_names import missing as _missing
+from chainrule.module_aliases import ModuleAliasFinder as _ModuleAliasFinder
 from chainrule.ops import *
 from chainrule.out_argument import TAKING_OUT as _TAKING_OUT
 from chainrule.out_argument import takes_out as _takes_out
@@ -224,4 +224,4 @@ if not _typing.TYPE_CHECKING:
     __all__ += [name for name, module in _LATER.items() if module != __name__ or name == "cuda"]
 
 
-_sys.meta_path.append(_FormerModuleFinder())
+_sys.meta_path.append(_ModuleAliasFinder())

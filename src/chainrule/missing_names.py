@@ -300,7 +300,7 @@ def mend_of_module(name: str) -> str:
 
 
 def submodule(package: str, name: str) -> Any:
-    """Return a module that only PyTorch has (see `former_modules`), or raise `missing`."""
+    """Return a module that only PyTorch has (see `module_aliases`), or raise `missing`."""
     try:
         return import_module(f"{package}.{name}")
     except ModuleNotFoundError:

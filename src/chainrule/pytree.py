@@ -273,9 +273,9 @@ def with_leaves(node: Any, parts: Iterable[Any]) -> Any:
     return map_leaves(node, lambda leaf: None if leaf is None else next(following))
 
 
-def zip_leaves(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def zip_leaves(node: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the leaves of a tree, each with its path and its counterpart in another tree."""
-    stack: list[tuple[str, Any, Any, frozenset[int]]] = [(path, node, other, frozenset())]
+    stack: list[tuple[str, Any, Any, frozenset[int]]] = [("", node, other, frozenset())]
     while stack:
         path, node, other, above = stack.pop()
         parts, others = children(node), children(other)
