@@ -109,19 +109,12 @@ def apply_batched(
                 )
     try:
         if not _is_pointwise(primitive, settings):
-            direct = _direct_of(primitive) if xp is numpy_xp else None
-            out = direct(arrays, settings) if direct is not None else None
-            if out is None:
-                out = forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {}))
-        else:
+            out = _not_pointwise(primitive, arrays, xp, settings)
+        elif xp is numpy_xp and uniform:
             kernel = _kernel_of(primitive)
-            if xp is not numpy_xp:
-                kernel = functools.partial(xp.run_forward, primitive, forward_of(primitive, xp))
-                datas = [_for_namespace(xp, data, like) for data in datas]
-            if not uniform:
-                rank = max([data.ndim for data in datas])
-                datas = [pad_rank(data, rank) if data.ndim else data for data in datas]
             out = BatchedArray(level, kernel(*datas, **settings) if settings else kernel(*datas))
+        else:
+            out = BatchedArray(level, _pointwise(primitive, datas, like, xp, settings or {}))
     except Exception:
         return NotImplemented  # the general recorder raises it, with the shapes of one example
     if type(out) is not BatchedArray or out.level is not level:
@@ -130,23 +123,54 @@ def apply_batched(
     _set_array(result, out)
     _set_grad(result, None)
     _set_view(result, None if not primitive.view else _view_of(t, modes, primitive, settings or {}))
-    node = None
-    if recorded and primitive.differentiable and (modes is None or modes.grad):
-        node = PrimitiveNode() if out.data.dtype.kind in "fc" else None
-    if node is not None:
-        node.edges = tuple(edges)
-        node.plan = plan = primitive.plan(tuple([edge is not None for edge in edges]))
-        pick = plan.pick
-        node.saved = pick(out, *arrays)
-        node.settings = settings
-        data, node.input_meta = out.data, None
-        uniform = uniform and primitive.broadcasts
-        uniform = uniform and data.shape[1:] == like.shape[1:] and data.dtype is like.dtype
-        if not (uniform or has_number or len(arrays) == 1):
-            node.input_meta = tuple([(x.shape, x.dtype) for x in arrays])
+    _set_node(result, None)
+    is_recorded = recorded and primitive.differentiable and (modes is None or modes.grad)
+    if is_recorded and out.data.dtype.kind in "fc":
+        node = _node_of(primitive, edges, arrays, out, settings)
+        if not (has_number or len(arrays) == 1):
+            data, uniform = out.data, uniform and primitive.broadcasts
+            uniform = uniform and data.shape[1:] == like.shape[1:] and data.dtype is like.dtype
+            node.input_meta = None if uniform else tuple([(x.shape, x.dtype) for x in arrays])
         stamp_node(node, 2)
-    _set_node(result, node)
+        _set_node(result, node)
     return result if carried is None else as_carried(result, carried)
+
+
+def _not_pointwise(
+    primitive: Primitive, arrays: list[Any], xp: Any, settings: dict[str, Any] | None
+) -> Any:
+    """Return the result by NumPy's function of the data if there is one, else by the rule."""
+    direct = _direct_of(primitive) if xp is numpy_xp else None
+    out = direct(arrays, settings) if direct is not None else None
+    return forward_of(primitive, BATCHED_XP)(*arrays, **(settings or {})) if out is None else out
+
+
+def _pointwise(
+    primitive: Primitive, datas: list[Any], like: Array, xp: Any, settings: dict[str, Any]
+) -> Any:
+    """Return the data of a result, of operands of several ranks or of another namespace."""
+    kernel = _kernel_of(primitive)
+    if xp is not numpy_xp:
+        kernel = functools.partial(xp.run_forward, primitive, forward_of(primitive, xp))
+        datas = [_for_namespace(xp, data, like) for data in datas]
+    rank = max([data.ndim for data in datas])
+    return kernel(*[pad_rank(x, rank) if x.ndim else x for x in datas], **settings)
+
+
+def _node_of(
+    primitive: Primitive,
+    edges: list[Any],
+    arrays: list[Any],
+    out: BatchedArray,
+    settings: dict[str, Any] | None,
+) -> PrimitiveNode:
+    node = PrimitiveNode()
+    node.edges = tuple(edges)
+    node.plan = plan = primitive.plan(tuple([edge is not None for edge in edges]))
+    pick = plan.pick
+    node.saved = pick(out, *arrays)
+    node.settings, node.input_meta = settings, None
+    return node
 
 
 def _for_namespace(xp: Any, data: Array, like: Array) -> Array:
