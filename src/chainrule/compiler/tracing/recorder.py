@@ -54,29 +54,10 @@ def record(
     modes = _mode()
     if primitive.multiple or (modes is not None and modes.special):
         return NotImplemented
-    tensors: list[Any] = []
-    arrays: list[Any] = []  # of the operands
-    tracked = False
-    carried: type[Tensor] | None = None
-    for t in operands:
-        kind = type(t)
-        if kind is Tensor or (issubclass(kind, Tensor) and kind.is_carried):
-            if kind is not Tensor and carried is None:
-                carried = kind
-            x = _read_array(t)
-            if type(x) is not Symbol:
-                t = trace.proxy(t)
-                x = _read_array(t)
-                if type(x) is not Symbol:
-                    return NotImplemented
-            tracked = tracked or _read_node(t) is not None or _read_view(t) is not None
-            tensors.append(t)
-        elif settings is None and kind in (float, int):
-            tensors.append(None)
-            x = t
-        else:
-            return NotImplemented
-        arrays.append(x)
+    found = _symbols_of(trace, operands, takes_numbers=settings is None)
+    if found is None:
+        return NotImplemented
+    tensors, arrays, carried = found
     taken = arrays  # those to compute with
     several = len(arrays) > 1
     if settings is None and several:
@@ -108,9 +89,9 @@ def record(
         _set_view(result, None)
     _set_node(result, None)
     trace.made.append(weakref.ref(result))
-    if not tracked or out.dtype.kind not in "fc":
-        return result
     if not (primitive.differentiable and (modes is None or modes.grad)):
+        return result
+    if out.dtype.kind not in "fc":
         return result
     edges = tuple(
         [
@@ -121,14 +102,14 @@ def record(
     needs = tuple([edge is not None for edge in edges])
     if True not in needs:
         return result
-    found = None if call is None or taken is not arrays else call.nodes.get(needs)
-    if found is None:
+    known = None if call is None or taken is not arrays else call.nodes.get(needs)
+    if known is None:
         plan = primitive.plan(needs)
         meta = types_of_inputs(primitive, edges, tuple(arrays), out) if several else None
         if call is not None and taken is arrays and READS.get() is None:
             call.nodes[needs] = plan, meta
     else:
-        plan, meta = found
+        plan, meta = known
     node: PrimitiveNode = _new(PrimitiveNode)
     node.plan = plan
     node.edges = edges
@@ -143,6 +124,37 @@ def record(
     if carried is not None and plan.holds:
         keep_saved(node)
     return result
+
+
+def _symbols_of(
+    trace: Trace, operands: Sequence[Any], takes_numbers: bool
+) -> tuple[list[Any], list[Any], type[Tensor] | None] | None:
+    """Return the tensors of the trace, their symbols, and the class that results are of, if any.
+
+    None in the place of a number's tensor; nothing at all if an operand is of another kind.
+    """
+    tensors: list[Any] = []
+    arrays: list[Any] = []
+    carried: type[Tensor] | None = None
+    for t in operands:
+        kind = type(t)
+        if kind is Tensor or (issubclass(kind, Tensor) and kind.is_carried):
+            if kind is not Tensor and carried is None:
+                carried = kind
+            x = _read_array(t)
+            if type(x) is not Symbol:
+                t = trace.proxy(t)
+                x = _read_array(t)
+                if type(x) is not Symbol:
+                    return None
+            tensors.append(t)
+        elif takes_numbers and kind in (float, int):
+            tensors.append(None)
+            x = t
+        else:
+            return None
+        arrays.append(x)
+    return tensors, arrays, carried
 
 
 def _node_of_view(tensor: Tensor) -> Edge:
@@ -164,7 +176,7 @@ def _with_number(x: Any, y: Any) -> list[Symbol]:
     return [x, number] if like is x else [number, y]
 
 
-_record: Any = record
+_record: Any = record  # as an argument of `partial`, checkers would bind its parameters
 apply: Any = functools.partial(unreported, _record)
 
 
