@@ -102,7 +102,7 @@ SLOW = [
 
 # Child processes work in .venv: variables that would make an installer write elsewhere are removed.
 REMOVED = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}
-# Without bytecode files, each of the many processes of the tests compiles 600 modules anew.
+# Without bytecode files, each of the many processes of the tests compiles all modules anew.
 REMOVED.add("PYTHONDONTWRITEBYTECODE")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in REMOVED}
 ENVIRONMENT.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PIP_USER="0")

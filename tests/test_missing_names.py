@@ -117,3 +117,9 @@ def test_the_import_of_other_modules_raises_the_usual_error() -> None:
 def test_a_function_that_is_one_of_nn_functional_alone_is_said() -> None:
     with pytest.raises(AttributeError, match=r"cr\.nn\.functional\.batch_norm, with the arguments"):
         cr.batch_norm  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_dir_offers_what_is_public_alone() -> None:
+    offered = set(dir(cr))
+    assert {"Tensor", "grad", "nn", "random", "save", "sin"} <= offered
+    assert not {"arguments", "interrupts", "kernels", "operation", "pytree"} & offered

@@ -175,11 +175,11 @@ def plain(text: str) -> str:
 
 
 def first_line(value: Any) -> str:
-    """Return the first paragraph of a docstring, without the signature that ufuncs begin with."""
+    """Return the first paragraph of a docstring, without the signature of ufuncs, and roles."""
     paragraphs = (inspect.getdoc(value) or "").strip().split("\n\n")
     if len(paragraphs) > 1 and re.match(r"\w+\(.*\)", paragraphs[0], re.S):
         paragraphs = paragraphs[1:]
-    return paragraphs[0].replace("\n", " ")
+    return re.sub(r":\w+:(?=`)", "", paragraphs[0]).replace("\n", " ")
 
 
 def has_own_doc(value: Any) -> bool:

@@ -163,7 +163,9 @@ if not _typing.TYPE_CHECKING:
     __getattr__ = _later
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, *_LATER})
+        """Return what is public: consoles offer it, and not the modules that others are made of."""
+        special = [name for name in globals() if name.startswith("__")]
+        return sorted({*special, *__all__, *_LATER, "autograd", "blas", "errors", "random"})
 
     __all__ = ["Tensor"]
     for _module in (creation, random, ops, errors):
