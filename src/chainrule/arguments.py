@@ -14,7 +14,7 @@ import numpy as np
 
 from chainrule.autograd.conversions import check_differentiated
 from chainrule.autograd.inplace import set_item
-from chainrule.autograd.location import entered, user_stack_level
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
@@ -133,14 +133,12 @@ def one_dim(dim: Any, ndim: int) -> int:
             raise TypeError
         number = index(dim)
     except TypeError:
-        raise ArgumentTypeError(
-            f"{entered()}a dimension must be an int, not {type(dim).__name__}"
-        ) from None
+        raise ArgumentTypeError(f"a dimension must be an int, not {type(dim).__name__}") from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
     if not -bound <= number < bound:
         first = ": the first dimension is 0" if number == bound else ""
         raise OutOfBoundsError(
-            f"{entered()}Dimension out of range (expected to be in range of [{-bound}, "
+            f"Dimension out of range (expected to be in range of [{-bound}, "
             f"{bound - 1}], but got {number}){first}"
         )
     return number % bound
@@ -149,7 +147,7 @@ def one_dim(dim: Any, ndim: int) -> int:
 def check_flag(name: str, value: Any) -> None:
     """Raise if a setting that is True or False is a text or a container, which would be true."""
     if not isinstance(value, bool | int | np.bool_):
-        raise ArgumentTypeError(f"{entered()}{name} is True or False, but got {value!r}")
+        raise ArgumentTypeError(f"{name} is True or False, but got {value!r}")
 
 
 def whole_number(value: Any, operation: str, name: str) -> int:
@@ -222,7 +220,7 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
             nested = [size for size in listed if isinstance(size, tuple | list)]
             mend = f": unpack {nested[0]!r} with a star, as in *x.shape" if nested else ""
         raise ArgumentTypeError(
-            f"{entered()}sizes must be ints, or one sequence of ints, not {sizes!r}{mend}"
+            f"sizes must be ints, or one sequence of ints, not {sizes!r}{mend}"
         ) from None
 
 
@@ -379,11 +377,10 @@ def leaf(
 def _check_memory(memory: MemoryOptions) -> None:
     for name, value in memory.items():
         if name not in MemoryOptions.__annotations__:
-            raise ArgumentTypeError(f"{entered()}unexpected keyword argument {name!r}")
+            raise ArgumentTypeError(f"unexpected keyword argument {name!r}")
         if name == "layout" and value is not None and str(value) != "torch.strided":
             raise ArgumentError(
-                f"{entered()}layout={value}: new tensors are dense: say to_sparse() or "
-                "to_sparse_csr() of one"
+                f"layout={value}: new tensors are dense: say to_sparse() or to_sparse_csr() of one"
             )
 
 
@@ -400,7 +397,7 @@ def written(results: Any, out: Any, converts: bool = False) -> Any:
     if not isinstance(out, tuple | list) or len(out) != len(results):
         names = f" for {', '.join(fields)}" if fields else ""
         raise ArgumentError(
-            f"{entered()}`out` must be a tuple of {len(results)} tensors{names}, got "
+            f"`out` must be a tuple of {len(results)} tensors{names}, got "
             + (f"{len(out)}" if isinstance(out, tuple | list) else type(out).__name__)
         )
     for result, target in zip(results, out, strict=True):
@@ -422,22 +419,22 @@ def _check_out(result: Tensor, out: Any, converts: bool) -> None:
     """Raise an error if a result can't be written to `out`."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(
-            f"{entered()}`out` must be a Tensor, not {type(out).__name__}: say cr.empty(0), which "
+            f"`out` must be a Tensor, not {type(out).__name__}: say cr.empty(0), which "
             "gets the shape of the result"
         )
     if (result.requires_grad or out.requires_grad) and is_grad_enabled():
         raise ArgumentError(
-            f"{entered()}functions with out=... arguments don't support automatic differentiation, "
+            "functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad: leave out `out`, or write under no_grad()"
         )
     if not (converts or keeps_kind(result.dtype, out.dtype)):
         raise DTypeError(
-            f"{entered()}the result of dtype {result.dtype} can't be cast to that of `out`, "
+            f"the result of dtype {result.dtype} can't be cast to that of `out`, "
             f"{out.dtype}: say out=cr.empty(0, dtype=cr.{result.dtype})"
         )
     if out.shape != result.shape and out.numel() and out._is_view():
         raise ShapeError(
-            f"{entered()}`out` is a view of another tensor and must have the shape of the result, "
+            f"`out` is a view of another tensor and must have the shape of the result, "
             f"{list(result.shape)}, but has {list(out.shape)}"
         )
 

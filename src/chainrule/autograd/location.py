@@ -96,23 +96,6 @@ def user_function(function: Any) -> Any:
             return function
 
 
-_CALLED_BY_NUMPY = {"array_function": "function", "array_ufunc": "ufunc"}
-"""Names of functions by which NumPy hands calls over, and their argument that the user called."""
-
-
-def entered() -> str:
-    """Return the name of the public function that the user called, as a prefix of a message."""
-    name = ""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and INTERNAL[frame.f_code.co_filename]:
-        name = frame.f_code.co_name
-        if name.strip("_") in _CALLED_BY_NUMPY:
-            called = frame.f_locals.get(_CALLED_BY_NUMPY[name.strip("_")])
-            name = getattr(called, "__name__", name)
-        frame = frame.f_back
-    return f"{name}(): " if name.isidentifier() and name != "function" else ""
-
-
 def file_text(filename: str) -> str:
     """Return the name of a file as its author knows it: a cell of a notebook by its number."""
     try:
@@ -223,18 +206,31 @@ def find_caller() -> Caller | None:
     own = own_frame(sys._getframe(1))
     if own is None or is_installed(own.f_code.co_filename):
         return None
+    return Caller(called_name(own), own.f_code, own.f_lasti)
+
+
+def called_name(caller: FrameType | None = None) -> str:
+    """Return the name of the public function or class of ours that the user called, else ""."""
     inner, frame = None, sys._getframe(1)
-    while frame is not own and frame.f_back is not None:
+    while frame is not caller and frame.f_back is not None:
         if INTERNAL[frame.f_code.co_filename]:
             inner = frame
         frame = frame.f_back
-    return Caller("" if inner is None else _public_name(inner), own.f_code, own.f_lasti)
+    return "" if inner is None else _public_name(inner)
 
 
 def _public_name(frame: FrameType) -> str:
-    """Return the name of a function or method that users call by this name, else ""."""
-    name, *outer = reversed(frame.f_code.co_qualname.split("."))
-    if name[:1] == "_" or "<" in frame.f_code.co_qualname:
+    """Return the name by which users call what runs in a frame, "" if they don't."""
+    code = frame.f_code
+    name, *outer = reversed(code.co_qualname.split("."))
+    if name in ("__init__", "__new__"):
+        made = frame.f_locals.get(code.co_varnames[0])
+        name = (made if isinstance(made, type) else type(made)).__name__
+        return "" if name[0] == "_" else name
+    if name.strip("_") in _CALLED_BY_NUMPY:
+        called = frame.f_locals.get(_CALLED_BY_NUMPY[name.strip("_")])
+        return getattr(called, "__name__", "")
+    if name[0] == "_" or "<" in code.co_qualname:
         return ""
     if outer:
         return name if outer[0][:1].isupper() else ""
@@ -242,6 +238,9 @@ def _public_name(frame: FrameType) -> str:
     is_known = name in frame.f_globals.get("__all__", ()) or hasattr(tensor, name)
     return name if is_known else ""
 
+
+_CALLED_BY_NUMPY = {"array_function": "function", "array_ufunc": "ufunc"}
+"""Names of functions by which NumPy hands calls over, and their argument that the user called."""
 
 LocatedError.find_caller.append(find_caller)
 

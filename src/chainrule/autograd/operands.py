@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.location import INTERNAL, entered
+from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import is_array, namespace, ndarray, numpy_xp, whole
@@ -299,7 +299,7 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
         if tensor is NotImplemented:
             mend = mend_of_operand(value)
             raise ArgumentTypeError(
-                f"{entered()}expected a Tensor, an array or a number, got {_type_name(value)}"
+                f"expected a Tensor, an array or a number, got {_type_name(value)}"
                 + (mend and f": {mend}")
             )
         tensors.append(tensor)

@@ -21,7 +21,7 @@ from chainrule.arguments import (
     over,
     tensor_of,
 )
-from chainrule.autograd.location import entered, user_stack_level
+from chainrule.autograd.location import called_name, user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -121,8 +121,9 @@ def var(
     freedom = count - lost
     if freedom <= 0:
         warnings.warn(
-            f"{entered()}degrees of freedom is <= 0: of {count} elements, less the correction "
-            f"{lost:g}, there is no spread. Pass correction=0 for that of a population",
+            f"{called_name() or 'var'}(): degrees of freedom is <= 0: of {count} elements, less "
+            f"the correction {lost:g}, there is no spread. Pass correction=0 for that of a "
+            "population",
             UserWarning,
             stacklevel=user_stack_level(),
         )

@@ -13,7 +13,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import Operand, cast, constant, floating
 from chainrule.autograd.array_proxy import as_float
-from chainrule.autograd.location import entered, user_stack_level
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, is_array, is_known, promoted
 from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -90,9 +90,9 @@ def former_reduction(former: str) -> Callable[[Callable[P, Tensor]], Callable[P,
                     kwargs["reduction"] = reduction_of(mean, reduce)
             return loss(*given, **kwargs)
 
-        # Errors name the outermost function of the library: see `location.entered`.
+        # Errors name the outermost function of the library: see `location.called_name`.
         code = reduced.__code__  # type: ignore[attr-defined]
-        reduced.__code__ = code.replace(co_name=loss.__name__)  # type: ignore[attr-defined]
+        reduced.__code__ = code.replace(co_qualname=loss.__name__)  # type: ignore[attr-defined]
         return reduced
 
     return decorated
@@ -102,7 +102,7 @@ def reduction_of(size_average: Any, reduce: Any) -> str:
     """Return the reduction that PyTorch's former arguments ask for: None is True."""
     if isinstance(size_average, str):
         raise ArgumentTypeError(
-            f"{entered()}size_average is a bool: say reduction={size_average!r}, by its name"
+            f"size_average is a bool: say reduction={size_average!r}, by its name"
         )
     if reduce is not None and not reduce:
         return "none"
