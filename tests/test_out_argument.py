@@ -96,7 +96,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 GIVEN = {name: arguments for names, arguments in ARGUMENTS.items() for name in names.split()}
 THEIRS = {  # other names, which go along
-    "equal": "eq",
     "bitwise_invert": "bitwise_not",
     "conj": "conj_physical",
     "linalg.outer": "outer",

@@ -84,3 +84,35 @@ def test_names_of_2017_fill_and_warn(name: str) -> None:
     with pytest.warns(FutureWarning, match=f"nn.init.{name} is deprecated: write nn.init.{name}_"):
         former = getattr(init, name)
     assert former is getattr(init, f"{name}_")
+
+
+LAYERS: list[tuple[Any, tuple[int, ...]]] = [
+    (cr.nn.Linear, (2, 3)),
+    (cr.nn.Bilinear, (2, 2, 3)),
+    (cr.nn.Conv2d, (1, 2, 3)),
+    (cr.nn.Embedding, (3, 2)),
+    (cr.nn.GRU, (2, 2)),
+    (cr.nn.LSTMCell, (2, 2)),
+    (cr.nn.LayerNorm, (3,)),
+    (cr.nn.BatchNorm1d, (3,)),
+    (cr.nn.PReLU, ()),
+]
+
+
+@pytest.mark.parametrize(("layer", "sizes"), LAYERS)
+def test_a_subclass_that_draws_its_own_begins_with_them(layer: Any, sizes: tuple[int, ...]) -> None:
+    class Sevens(layer):  # type: ignore[misc]  # a class of the table
+        def reset_parameters(self) -> None:
+            for parameter in self.parameters():
+                init.constant_(parameter, 7.0)
+
+    assert all((parameter == 7).all() for parameter in Sevens(*sizes).parameters())
+
+
+def test_a_transformer_that_draws_its_own_begins_with_them() -> None:
+    class Zeros(cr.nn.Transformer):
+        def _reset_parameters(self) -> None:
+            for parameter in self.parameters():
+                init.zeros_(parameter)
+
+    assert not any(parameter.any() for parameter in Zeros(4, 2, 1, 1, 4).parameters())

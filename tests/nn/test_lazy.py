@@ -68,7 +68,6 @@ def test_a_parameter_without_a_shape_refuses_to_compute() -> None:
     uses = [
         lambda w: w * 2,
         lambda w: w.shape,
-        lambda w: cr.optim.SGD([w], lr=0.1),
     ]
     for use in uses:
         with pytest.raises(cr.ShapeError, match="call it once with an input"):
@@ -82,6 +81,21 @@ def test_a_parameter_without_a_shape_refuses_to_compute() -> None:
     assert not isinstance(weight, nn.UninitializedParameter)
     assert isinstance(weight, nn.Parameter)
     assert isinstance(copy.deepcopy(layer).weight, nn.Parameter)
+
+
+def test_an_optimizer_may_be_made_before_the_first_call() -> None:
+    net = nn.Sequential(nn.LazyLinear(2), nn.LazyBatchNorm1d())
+    optimizer = cr.optim.AdamW(net.parameters(), lr=0.1)
+    optimizer.step()
+    before = None
+    for _ in range(2):
+        loss = net(cr.arange(6.0).reshape(2, 3)).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        before = [p.detach().clone() for p in net.parameters()]
+        optimizer.step()
+    assert not any(map(cr.equal, before, net.parameters()))
+    assert len(optimizer.state) == 4
 
 
 def test_a_lazy_module_is_copied_and_pickled_before_its_first_call() -> None:

@@ -735,6 +735,18 @@ def test_script_modules_are_modules() -> None:
     assert Double()(cr.ones(2)).tolist() == [2, 2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [("GRU", {"bias": False}), ("LSTM", {"proj_size": 2, "bidirectional": True})],
+)
+def test_recurrent_layers_list_their_parameters(kind: str, settings: dict[str, Any]) -> None:
+    layer = getattr(nn, kind)(2, 3, num_layers=12, **settings)
+    assert layer._flat_weights_names == [name for name, _ in layer.named_parameters()]
+    listed = [id(p) for p in layer.parameters()]
+    assert [id(p) for p in layer._flat_weights] == listed
+    assert [id(p) for each in layer.all_weights for p in each] == listed
+
+
 def test_a_convolution_by_a_weight_that_a_subclass_computes() -> None:
     """Standardised weights, adapters of low rank: layers of users call `_conv_forward`."""
 

@@ -16,7 +16,10 @@ SHAPES = {
     np.squeeze: [lambda d: np.squeeze(d[None]), lambda d: np.squeeze(d[None, :, None], axis=0)],
     np.expand_dims: [lambda a: np.expand_dims(a, 0), lambda a: np.expand_dims(a, axis=(0, 2))],
     np.broadcast_to: [lambda d: np.broadcast_to(d, (2, 3)), lambda o: np.broadcast_to(o, 2)],
-    np.broadcast_arrays: [lambda a, d: np.broadcast_arrays(a, d, 1.0)],
+    np.broadcast_arrays: [
+        lambda a, d: np.broadcast_arrays(a, d, 1.0),
+        lambda a, d: np.broadcast_arrays(a, d, 1.0, None, ["x"])[:3],
+    ],
     np.transpose: [
         lambda t: np.transpose(t),
         lambda t: np.transpose(t, (1, -1, 0)),

@@ -53,7 +53,7 @@ BINARY = {
     "pow": np.power,
     "maximum": np.maximum,
     "minimum": np.minimum,
-    "equal": np.equal,
+    "eq": np.equal,
     "not_equal": np.not_equal,
     "less": np.less,
     "less_equal": np.less_equal,
@@ -134,7 +134,6 @@ def test_a_binary_function_broadcasts_like_numpys(name, shapes):
         ("div", "divide"),
         ("true_divide", "divide"),
         ("neg", "negative"),
-        ("eq", "equal"),
         ("ne", "not_equal"),
         ("lt", "less"),
         ("le", "less_equal"),
@@ -347,12 +346,16 @@ def test_isclose_and_allclose():
     assert cr.tensor(0.1, dtype=cr.float64).isclose(0.1, rtol=0, atol=0).item()
 
 
-def test_equal_is_elementwise_as_a_function_and_whole_as_a_method():
+@pytest.mark.parametrize("equal", [cr.equal, cr.Tensor.equal])
+def test_equal_compares_whole_tensors(equal):
     x = cr.tensor([1.0, 2.0])
-    assert cr.equal(x, cr.tensor([1.0, 3.0])).tolist() == [True, False]
-    assert x.equal(cr.tensor([1.0, 2.0])) is True
-    assert x.equal(cr.tensor([1.0, 3.0])) is False
-    assert x.equal(cr.tensor([[1.0, 2.0]])) is False
+    assert equal(x, cr.tensor([1.0, 2.0])) is True
+    assert equal(x, np.array([1, 2])) is True
+    assert equal(x, cr.tensor([1.0, 3.0])) is False
+    assert equal(x, cr.tensor([[1.0, 2.0]])) is False
+    assert equal(cr.ones(0), cr.ones(0)) is True
+    with pytest.raises(TypeError, match=r"'other' must be Tensor, not int.* each element write eq"):
+        equal(x, 1)
 
 
 # --- the same as PyTorch --------------------------------------------------------------------------

@@ -421,45 +421,45 @@ class TensorMethods:
         """Test each element for negative infinity."""
     # --- chainrule.ops.comparison ---
     def eq(self, other: Operand) -> Tensor:
-        """Return for each element whether x = y."""
+        """Return for each element whether x = y. `equal` compares two tensors as a whole."""
     def eq_(self, other: Operand) -> Tensor:
-        """Do `equal` in place."""
+        """Do `eq` in place."""
     def not_equal(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≠ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≠ y; the arguments are those of `eq`."""
     def ne(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≠ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≠ y; the arguments are those of `eq`."""
     def not_equal_(self, other: Operand) -> Tensor:
         """Do `not_equal` in place."""
     def ne_(self, other: Operand) -> Tensor:
         """Do `not_equal` in place."""
     def less(self, other: Operand) -> Tensor:
-        """Return for each element whether x < y; the arguments are those of `equal`."""
+        """Return for each element whether x < y; the arguments are those of `eq`."""
     def lt(self, other: Operand) -> Tensor:
-        """Return for each element whether x < y; the arguments are those of `equal`."""
+        """Return for each element whether x < y; the arguments are those of `eq`."""
     def less_(self, other: Operand) -> Tensor:
         """Do `less` in place."""
     def lt_(self, other: Operand) -> Tensor:
         """Do `less` in place."""
     def less_equal(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≤ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≤ y; the arguments are those of `eq`."""
     def le(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≤ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≤ y; the arguments are those of `eq`."""
     def less_equal_(self, other: Operand) -> Tensor:
         """Do `less_equal` in place."""
     def le_(self, other: Operand) -> Tensor:
         """Do `less_equal` in place."""
     def greater(self, other: Operand) -> Tensor:
-        """Return for each element whether x > y; the arguments are those of `equal`."""
+        """Return for each element whether x > y; the arguments are those of `eq`."""
     def gt(self, other: Operand) -> Tensor:
-        """Return for each element whether x > y; the arguments are those of `equal`."""
+        """Return for each element whether x > y; the arguments are those of `eq`."""
     def greater_(self, other: Operand) -> Tensor:
         """Do `greater` in place."""
     def gt_(self, other: Operand) -> Tensor:
         """Do `greater` in place."""
     def greater_equal(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≥ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≥ y; the arguments are those of `eq`."""
     def ge(self, other: Operand) -> Tensor:
-        """Return for each element whether x ≥ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≥ y; the arguments are those of `eq`."""
     def greater_equal_(self, other: Operand) -> Tensor:
         """Do `greater_equal` in place."""
     def ge_(self, other: Operand) -> Tensor:
@@ -476,17 +476,17 @@ class TensorMethods:
         """Do `logical_not` in place."""
     def logical_and(self, other: Operand) -> Tensor:
         """Return x AND y for each element, where nonzero is true; the arguments are those of
-        `equal`."""
+        `eq`."""
     def logical_and_(self, other: Operand) -> Tensor:
         """Do `logical_and` in place."""
     def logical_or(self, other: Operand) -> Tensor:
         """Return x OR y for each element, where nonzero is true; the arguments are those of
-        `equal`."""
+        `eq`."""
     def logical_or_(self, other: Operand) -> Tensor:
         """Do `logical_or` in place."""
     def logical_xor(self, other: Operand) -> Tensor:
         """Return x XOR y for each element, where nonzero is true; the arguments are those of
-        `equal`."""
+        `eq`."""
     def logical_xor_(self, other: Operand) -> Tensor:
         """Do `logical_xor` in place."""
     def bitwise_not(self) -> Tensor:
@@ -521,9 +521,8 @@ class TensorMethods:
         equal_nan: builtins.bool = False,
     ) -> builtins.bool:
         """Test whether all elements of x and y are close; the arguments are those of `isclose`."""
-    def equal(self, y: Any) -> builtins.bool:
-        """Test whether two tensors have the same shape and equal elements: PyTorch's
-        ``x.equal(y)``."""
+    def equal(self, other: Tensor | Any) -> builtins.bool:
+        """Test whether two tensors have the same shape and equal elements. `eq` is elementwise."""
     # --- chainrule.ops.complex ---
     def conj(self) -> Tensor:
         """Return the complex conjugate of each element; a real tensor unchanged."""

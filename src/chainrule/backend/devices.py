@@ -60,7 +60,10 @@ class device:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
-            other = device(other)
+            try:
+                other = device(other)
+            except DeviceError:  # "auto", "mps": no device is equal
+                return False
         if not isinstance(other, device):
             return NotImplemented
         return (self.type, self.index or 0) == (other.type, other.index or 0)

@@ -126,7 +126,7 @@ def _between_points(x: Tensor, xp: Tensor, fp: Tensor, positions: Any) -> Tensor
         return start
     widths = diff(xp)
     step = x - xp[positions]
-    slope = (diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths))[positions]
+    slope = (diff(fp) / ops.where(ops.eq(widths, 0), 1.0, widths))[positions]
     result = start + slope * step
     if is_known(result._array) and not np.isnan(result._array).any():
         return result
@@ -135,12 +135,12 @@ def _between_points(x: Tensor, xp: Tensor, fp: Tensor, positions: Any) -> Tensor
         parts = [_between_points(x, xp, part, positions) for part in (ops.real(fp), ops.imag(fp))]
         return ops.complex(*parts)
     end = fp[positions + 1]
-    known = ops.logical_or(ops.equal(start, end), ops.equal(step, 0))
+    known = ops.logical_or(ops.eq(start, end), ops.eq(step, 0))
     known = ops.logical_and(known, ops.logical_not(ops.isnan(x)))
     other = ops.logical_and(missing, ops.logical_not(known))
     result = start + ops.where(missing, 0.0, slope) * ops.where(missing, 0.0, step)
     back = ops.where(other, x - xp[positions + 1], 0.0)
-    return ops.where(other, end + ops.where(ops.equal(back, 0), 0.0, slope) * back, result)
+    return ops.where(other, end + ops.where(ops.eq(back, 0), 0.0, slope) * back, result)
 
 
 def interval_of(x: Tensor, xp: Tensor) -> Any:

@@ -125,9 +125,18 @@ def rot90(m: Tensor, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     return flip(m, first if k % 4 == 1 else second) if k % 4 else m[...]
 
 
-def broadcast_arrays(*args: Tensor) -> tuple[Tensor, ...]:
-    """Return the operands broadcast to their common shape."""
-    return ops.broadcast_tensors(*args)
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """Return the operands broadcast to their common shape; text and objects as arrays of such."""
+    foreign = [not isinstance(x, Tensor) and array_of(x).dtype.kind in "OSUV" for x in args]
+    if not any(foreign):
+        return ops.broadcast_tensors(*map(tensor_of, args))
+    shape = ops.broadcast_shapes(*map(np.shape, args))
+    return tuple(
+        [
+            np.broadcast_to(value, shape) if other else ops.broadcast_to(tensor_of(value), shape)
+            for value, other in zip(args, foreign, strict=True)
+        ]
+    )
 
 
 def sliding_window_view(

@@ -174,7 +174,7 @@ def std(
 
 def root(variance: Tensor) -> Tensor:
     """Return the square root, with the derivative 0 at 0."""
-    zero = ops.equal(variance, 0)
+    zero = ops.eq(variance, 0)
     return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, variance)))
 
 

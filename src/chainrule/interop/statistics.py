@@ -56,7 +56,7 @@ def average(
         weights = ops.permute_dims(weights, order.tolist())
         weights = weights[tuple([slice(None) if i in axes else None for i in range(a.ndim)])]
     total = xp.sum(ops.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
-    if holds_somewhere(ops.equal(total, 0)._array):
+    if holds_somewhere(ops.eq(total, 0)._array):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     result = xp.sum(a * weights, axis=axis, keepdims=keepdims) / total
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 from chainrule.arguments import Operand, tensor_of
@@ -9,7 +10,7 @@ from chainrule.autograd.error_messages import broadcast_text, check_devices
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, ArgumentTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.wrappers import function_of_operator, nondifferentiable_operator
 from chainrule.primitives import elementwise
@@ -23,7 +24,7 @@ _greater_equal_operator = nondifferentiable_operator(elementwise.greater_equal)
 _bitwise_and_operator = nondifferentiable_operator(elementwise.bitwise_and)
 _bitwise_or_operator = nondifferentiable_operator(elementwise.bitwise_or)
 _bitwise_xor_operator = nondifferentiable_operator(elementwise.bitwise_xor)
-_equal = function_of_operator(_equal_operator, "equal")
+_eq = function_of_operator(_equal_operator, "eq")
 _not_equal = function_of_operator(_not_equal_operator, "not_equal")
 _less = function_of_operator(_less_operator, "less")
 _less_equal = function_of_operator(_less_equal_operator, "less_equal")
@@ -70,19 +71,9 @@ __all__ = [
 ]
 
 
-@operation(
-    aliases="eq",
-    method="eq",
-    inplace="eq",
-    operators={"__eq__": _equal_operator},
-    ufunc="equal",
-    array_api=True,
-)
-def equal(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x = y.
-
-    This is the array API's `equal`. PyTorch's function of this name, which compares two tensors as
-    a whole, is ``x.equal(y)``.
+@operation(inplace=True, operators={"__eq__": _equal_operator}, ufunc="equal", array_api="equal")
+def eq(input: Operand, other: Operand) -> Tensor:
+    """Return for each element whether x = y. `equal` compares two tensors as a whole.
 
     Parameters
     ----------
@@ -96,13 +87,10 @@ def equal(input: Operand, other: Operand) -> Tensor:
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.equal(cr.tensor([1.0, 2.0]), 2)
+    >>> cr.eq(cr.tensor([1.0, 2.0]), 2)
     tensor([False,  True])
     """
-    return _equal(input, other)
-
-
-eq = equal
+    return _eq(input, other)
 
 
 @operation(
@@ -113,7 +101,7 @@ eq = equal
     array_api=True,
 )
 def not_equal(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x ≠ y; the arguments are those of `equal`.
+    """Return for each element whether x ≠ y; the arguments are those of `eq`.
 
     Examples
     --------
@@ -131,7 +119,7 @@ ne = not_equal
     aliases="lt", inplace=True, operators={"__lt__": _less_operator}, ufunc="less", array_api=True
 )
 def less(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x < y; the arguments are those of `equal`.
+    """Return for each element whether x < y; the arguments are those of `eq`.
 
     Examples
     --------
@@ -153,7 +141,7 @@ lt = less
     array_api=True,
 )
 def less_equal(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x ≤ y; the arguments are those of `equal`.
+    """Return for each element whether x ≤ y; the arguments are those of `eq`.
 
     Examples
     --------
@@ -175,7 +163,7 @@ le = less_equal
     array_api=True,
 )
 def greater(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x > y; the arguments are those of `equal`.
+    """Return for each element whether x > y; the arguments are those of `eq`.
 
     Examples
     --------
@@ -197,7 +185,7 @@ gt = greater
     array_api=True,
 )
 def greater_equal(input: Operand, other: Operand) -> Tensor:
-    """Return for each element whether x ≥ y; the arguments are those of `equal`.
+    """Return for each element whether x ≥ y; the arguments are those of `eq`.
 
     Examples
     --------
@@ -265,7 +253,7 @@ def logical_not(input: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_and", array_api=True)
 def logical_and(input: Operand, other: Operand) -> Tensor:
-    """Return x AND y for each element, where nonzero is true; the arguments are those of `equal`.
+    """Return x AND y for each element, where nonzero is true; the arguments are those of `eq`.
 
     Examples
     --------
@@ -278,7 +266,7 @@ def logical_and(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_or", array_api=True)
 def logical_or(input: Operand, other: Operand) -> Tensor:
-    """Return x OR y for each element, where nonzero is true; the arguments are those of `equal`.
+    """Return x OR y for each element, where nonzero is true; the arguments are those of `eq`.
 
     Examples
     --------
@@ -291,7 +279,7 @@ def logical_or(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_xor", array_api=True)
 def logical_xor(input: Operand, other: Operand) -> Tensor:
-    """Return x XOR y for each element, where nonzero is true; the arguments are those of `equal`.
+    """Return x XOR y for each element, where nonzero is true; the arguments are those of `eq`.
 
     Examples
     --------
@@ -452,15 +440,31 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
-@operation(method="equal")
-def equal_method(x: Tensor, y: Any) -> bool:
-    """Test whether two tensors have the same shape and equal elements: PyTorch's ``x.equal(y)``.
+@operation()
+def equal(input: Operand, other: Tensor | Any) -> bool:
+    """Test whether two tensors have the same shape and equal elements. `eq` is elementwise.
+
+    Parameters
+    ----------
+    input, other : Tensor or array
+        Nothing is broadcast.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If one of them is a number.
 
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.ones(2).equal(cr.ones(2))
-    True
+    >>> cr.equal(cr.ones(2), cr.ones(2)), cr.equal(cr.ones(2), cr.ones(3))
+    (True, False)
     """
-    other = tensor_of(y)
-    return x.shape == other.shape and bool(_equal(x, other)._array.all())
+    for title, operand in (("input", input), ("other", other)):
+        if isinstance(operand, Number):
+            raise ArgumentTypeError(
+                f"equal(): argument '{title}' must be Tensor, not {type(operand).__name__}: it "
+                "compares two tensors as a whole. For a comparison of each element write eq"
+            )
+    x, y = tensor_of(input), tensor_of(other)
+    return x.shape == y.shape and bool(_eq(x, y)._array.all())

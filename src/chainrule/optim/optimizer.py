@@ -585,7 +585,8 @@ def _check_parameter(param: Any) -> None:
             f"{param.grad_fn}. Give the leaf that it was computed from, or make it a leaf with "
             "detach().requires_grad_()"
         )
-    if not getattr(param._array.flags, "writeable", True):
+    array = SLOTS["_array"].__get__(param)  # a lazy module's parameter may have no shape yet
+    if not getattr(array.flags, "writeable", True):
         raise ArgumentError(
             "can't optimize a Tensor in read-only memory: this one, of shape "
             f"{list(param.shape)}, is expanded, so that elements share memory, or comes from a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation import full
+from chainrule.creation import empty
 from chainrule.errors import ShapeError
 from chainrule.nn import functional as F
 from chainrule.nn.modules.layer import FunctionLayer
@@ -356,7 +356,8 @@ class PReLU(Module):
     ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(empty((num_parameters,), device=device, dtype=dtype))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the slopes to their initial value."""

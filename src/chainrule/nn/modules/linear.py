@@ -95,14 +95,14 @@ class Linear(Module):
             self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        self._draw(rng)
+        if rng is None:
+            self.reset_parameters()
+        else:
+            draw_uniform(self, in_features, rng)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters again."""
-        self._draw(None)
-
-    def _draw(self, rng: Generator | None) -> None:
-        draw_uniform(self, self.in_features, rng)
+        """Draw the parameters again. A subclass with another method begins with its values."""
+        draw_uniform(self, self.in_features)
 
     def forward(self, input: Operand) -> Tensor:
         """Return x @ weightᵀ + bias."""

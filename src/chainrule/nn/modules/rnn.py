@@ -186,13 +186,29 @@ class RNNBase(Module):
         """Do nothing: there is no other layout of parameters."""
 
     @property
-    def all_weights(self) -> list[list[Parameter]]:
-        """The parameters of each layer and direction."""
+    def _all_weights(self) -> list[list[str]]:
+        """The names of the parameters of each layer and direction."""
+        kinds = ["weight_ih", "weight_hh"]
+        kinds += ["bias_ih", "bias_hh"] if self.bias else []
+        kinds += ["weight_hr"] if self.proj_size else []
         return [
-            [p for name, p in self.named_parameters() if name.endswith(f"_l{layer}{suffix}")]
+            [f"{kind}_l{layer}{suffix}" for kind in kinds]
             for layer in range(self.num_layers)
             for suffix in self._directions
         ]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [weight for weights in self.all_weights for weight in weights]
 
     def _first_state(self, x: Tensor, given: Any, batched: bool) -> list[Tensor]:
         """Return h, and c of an LSTM, of shape (layers · directions, n, size)."""

@@ -511,6 +511,9 @@ class Transformer(Module):
             custom_decoder = TransformerDecoder(decoding, num_decoder_layers, norm())
         self.encoder, self.decoder = custom_encoder, custom_decoder
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
