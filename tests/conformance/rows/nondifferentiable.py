@@ -57,7 +57,7 @@ def _torch_truth(name: str) -> Callable[..., Any]:
 
 ROWS = (
     *[constant(name, _STRANGE, dtypes=FIELD) for name in ("isnan", "isinf", "isfinite")],
-    constant("eq", _COMPARED, dtypes=FIELD),
+    constant("equal", _COMPARED, dtypes=FIELD, cr="eq", torch="eq"),
     constant("not_equal", _COMPARED, dtypes=FIELD),
     *[constant(name, _COMPARED) for name in ("less", "less_equal", "greater", "greater_equal")],
     *[constant(name, _LOGICAL) for name in ("logical_and", "logical_or", "logical_xor")],
