@@ -337,9 +337,12 @@ def test_streams(workers: int, size: int | None) -> None:
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_an_error_in_a_data_set_keeps_its_type(workers: int) -> None:
-    loader = DataLoader(Squares(20), 4, num_workers=workers)
+    batches = iter(DataLoader(Squares(20), 4, num_workers=workers))
+    before = [next(batches)["y"][0] for _ in range(3)]
     with pytest.raises(KeyError, match="no thirteen") as caught:
-        list(loader)
+        next(batches)
+    after = [batch["y"][0] for batch in batches]  # as in PyTorch, one may go on
+    assert (before, after) == ([0, 16, 64], [256])
     if workers:
         assert "DataLoader worker process" in str(caught.value)
         assert "__getitem__" in str(caught.value)
@@ -468,12 +471,32 @@ def _is_running(pid: int) -> bool:
         ({"timeout": -1}, "timeout option should be non-negative"),
         ({"prefetch_factor": 2}, "prefetch_factor needs workers"),
         ({"prefetch_factor": 0, "num_workers": 1}, "at least 1"),
+        ({"multiprocessing_context": "fork"}, "multi-process loading .* but got num_workers=0"),
         ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
     ],
 )
 def test_arguments_that_do_not_fit(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         DataLoader(tensors(), **options)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "drop_last", "dataset", "sampler"])
+def test_what_was_read_when_the_loader_was_made_cannot_be_set(name: str) -> None:
+    loader = DataLoader(tensors())
+    with pytest.raises(ValueError, match=f"{name} attribute should not be set after"):
+        setattr(loader, name, 3)
+    loader.collate_fn = lambda examples: "collated"
+    assert next(iter(loader)) == "collated"
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_cannot_end_the_epoch_by_accident(workers: int) -> None:
+    class Ended(Squares):
+        def __getitem__(self, index: int) -> Any:
+            return next(iter(()))
+
+    with pytest.raises(RuntimeError, match="Ended raised StopIteration"):
+        list(DataLoader(Ended(3), num_workers=workers))
 
 
 def test_a_stream_has_its_own_order() -> None:

@@ -49,7 +49,7 @@ class TrainingData:
             return
         self._loader = data
         if not data._is_stream:
-            written = pickled(data._fetcher, "the data set, or collate_fn,")
+            written = pickled(data._fetcher(), "the data set, or collate_fn,")
             self.fetcher = send(client, pickle.loads, written)
 
     def steps(self, micro_batches: int) -> int | None:

@@ -116,6 +116,11 @@ class DataLoader(Generic[T]):
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        if multiprocessing_context is not None and num_workers == 0:
+            raise ArgumentError(
+                "multiprocessing_context can only be used with multi-process loading (num_workers "
+                "> 0), but got num_workers=0"
+            )
         self.dataset: Any = dataset
         self._is_stream = isinstance(dataset, IterableDataset)
         self._check_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
@@ -138,11 +143,24 @@ class DataLoader(Generic[T]):
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler: Any = sampler
         self.batch_sampler: Any = batch_sampler
-        batched = batch_sampler is not None or batch_size is not None
-        default = default_collate if batched else default_convert
+        default = default_collate if self._is_batched else default_convert
         self.collate_fn = default if collate_fn is None else collate_fn
-        self._fetcher = Fetcher(dataset, self.collate_fn, batched, drop_last)
         self._pool: Pool | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_pool" in self.__dict__:
+            raise ArgumentError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized: "
+                "make another DataLoader"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def _is_batched(self) -> bool:
+        return self.batch_sampler is not None or self.batch_size is not None
+
+    def _fetcher(self) -> Fetcher:
+        return Fetcher(self.dataset, self.collate_fn, self._is_batched, self.drop_last)
 
     def _check_order(
         self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
@@ -189,32 +207,28 @@ class DataLoader(Generic[T]):
         seed = int(randint(0, 2**63 - 1, (), generator=self.generator).item())
         if not self.persistent_workers:
             pool = self._new_pool()
-            return self._from_workers(pool, seed, pool.stop)
-        if self._pool is None:
-            self._pool = self._new_pool()
-        return self._from_workers(self._pool, seed, lambda: None)
+            results = self._from_workers(pool, seed, pool.stop)
+        else:
+            if self._pool is None:
+                self._pool = self._new_pool()
+            results = self._from_workers(self._pool, seed, lambda: None)
+        return map(_batch_of, results)
 
     def _new_pool(self) -> Pool:
         context = self.multiprocessing_context
         if context is None or isinstance(context, str):
             context = multiprocessing.get_context(context)
-        return Pool(self._fetcher, self.num_workers, self.worker_init_fn, context)
+        return Pool(self._fetcher(), self.num_workers, self.worker_init_fn, context)
 
     def _here(self) -> Iterator[Any]:
-        fetcher = self._fetcher
-        if not self._is_stream:
-            yield from map(fetcher.by_index, self._tasks())
-            return
-        stream = Fetcher(self.dataset, self.collate_fn, fetcher.batched, self.drop_last)
-        while True:
-            try:
-                batch = stream.from_stream(self.batch_size)
-            except StopIteration:
-                return
-            yield batch
+        """Return an iterator that, as a `map` does, goes on after a batch that cannot be made."""
+        fetcher = self._fetcher()
+        if self._is_stream:
+            return map(fetcher.from_stream, itertools.repeat(self.batch_size))
+        return map(fetcher.by_index, self._tasks())
 
     def _from_workers(self, pool: Pool, seed: int, finish: Callable[[], None]) -> Iterator[Any]:
-        """Yield the batches of workers; keep each busy with `prefetch_factor` tasks."""
+        """Yield what workers answer; keep each busy with `prefetch_factor` tasks."""
         try:
             pool.start(seed)
             kind = "stream" if self._is_stream else "index"
@@ -246,12 +260,22 @@ class DataLoader(Generic[T]):
                         elif worker in active:
                             ask(worker)
                     continue
-                result = ready.pop(first)
-                if isinstance(result, WorkerError):
-                    result.throw()
-                yield result
+                yield ready.pop(first)
         finally:
             finish()
+
+
+_FIXED = frozenset(
+    {"dataset", "batch_size", "sampler", "batch_sampler", "drop_last", "persistent_workers"}
+)
+"""Attributes that are read when the loader is made."""
+
+
+def _batch_of(result: Any) -> Any:
+    """Return what a worker answered, or raise its error."""
+    if isinstance(result, WorkerError):
+        result.throw()
+    return result
 
 
 def _check_workers(

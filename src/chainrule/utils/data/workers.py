@@ -138,6 +138,14 @@ class Fetcher:
 
     def by_index(self, indices: Any) -> Any:
         """Return the batch of these indices, or the example of an index."""
+        try:
+            return self._by_index(indices)
+        except StopIteration as error:
+            raise RuntimeError(
+                f"{type(self.dataset).__name__} raised StopIteration, which would end the epoch"
+            ) from error
+
+    def _by_index(self, indices: Any) -> Any:
         if not self.batched:
             return self.collate(self.dataset[indices])
         if self.collate is default_collate:
