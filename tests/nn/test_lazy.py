@@ -68,11 +68,14 @@ def test_a_parameter_without_a_shape_refuses_to_compute() -> None:
     uses = [
         lambda w: w * 2,
         lambda w: w.shape,
+        lambda w: setattr(w, "data", cr.ones(3, 2)),
     ]
     for use in uses:
         with pytest.raises(cr.ShapeError, match="call it once with an input"):
             use(layer.weight)
     layer.reset_parameters()
+    with pytest.warns(UserWarning, match="writing to it has no effect"):
+        layer.weight.data.normal_(0, 0.01)
     assert layer.has_uninitialized_params()
     assert layer.to(cr.float64).cpu().weight.dtype == cr.float64
     weight = layer.weight

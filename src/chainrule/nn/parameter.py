@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import DeviceLike, DTypeLike, Operand, tensor_of
+from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.tensor import Tensor, make, member_kind
 from chainrule.creation import empty, zeros
 from chainrule.errors import ShapeError
@@ -134,6 +136,21 @@ class _Uninitialized(Tensor):
     def detach(self) -> Any:
         """Return this: there is no history."""
         return self
+
+    @property
+    def data(self) -> Any:
+        """An empty tensor, as in PyTorch, so that what scripts write to it is lost."""
+        warnings.warn(
+            "the .data of a parameter of a lazy module is empty before the first call of the "
+            "module, which draws its values: writing to it has no effect",
+            UserWarning,
+            stacklevel=user_stack_level(),
+        )
+        return make(self._empty, None)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._refuse()
 
     def materialize(
         self, shape: tuple[int, ...], device: DeviceLike = None, dtype: DTypeLike = None
