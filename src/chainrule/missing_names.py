@@ -27,6 +27,10 @@ _INSTEAD = {
         "mps xpu mtia": "devices are 'cpu' and 'cuda'",
         "FloatStorage DoubleStorage LongStorage UntypedStorage TypedStorage Storage": "say "
         "x.numpy(), which has the memory of x",
+        "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy "
+        "select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy "
+        "transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy "
+        "view_as_real_copy view_copy": "clone() the view",
         # of JAX and HIPS autograd
         "fori_loop": "write a for loop, or say cr.scan",
         "lax": "say cr.scan, cr.while_loop, cr.cond and cr.stop_gradient",
@@ -54,6 +58,12 @@ _INSTEAD = {
         # of NumPy
         "array": "say cr.tensor(data), which copies as np.array does",
         "power": "say cr.pow",
+    },
+    "chainrule.linalg": {
+        "ldl_factor ldl_factor_ex ldl_solve": "say linalg.solve, or scipy.linalg.ldl(x.numpy())",
+    },
+    "chainrule.special": {
+        "airy_ai": "say cr.scipy.special.airy(x)[0]",
     },
     "chainrule.random": {
         "PRNGKey key": "say generator=cr.Generator().manual_seed(seed)",

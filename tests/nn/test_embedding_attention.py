@@ -108,6 +108,17 @@ def test_bags_with_padding_can_be_compiled_and_mapped(mode: str) -> None:
         np.testing.assert_allclose(cr.compile(slope)(table, bags[0])[i], each[0][i])
 
 
+@pytest.mark.parametrize("layer", ["Embedding", "EmbeddingBag"])
+def test_sparse_gradients_are_dense_ones_of_the_same_values(layer: str) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for library in (cr, torch):
+        table = getattr(library.nn, layer)(5, 2, sparse=True, _weight=library.ones(5, 2))
+        table(library.tensor([[1, 3, 1]])).square().sum().backward()
+        found.append(table.weight.grad)
+    assert found[0].tolist() == found[1].to_dense().tolist()
+
+
 def test_embedding_bag_with_weights_as_in_pytorch() -> None:
     numbers = np.array([[0, 1, 1], [5, 5, 2]])
     for settings in ({}, {"padding_idx": 5}):
@@ -269,7 +280,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         IndexError,
         "Padding_idx must be within num_embeddings: 4",
     ),
-    "sparse": (lambda: F.embedding(_I, _T, sparse=True), ValueError, "no sparse gradients here"),
     "mode": (lambda: F.embedding_bag(_I, _T, mode="min"), ValueError, "sum, mean or max.*'min'"),
     "no-offsets": (lambda: F.embedding_bag(_I, _T), ValueError, "offsets has to be a 1D Tensor"),
     "both": (

@@ -16,7 +16,6 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import (
-    ArgumentError,
     ArgumentTypeError,
     DTypeError,
     OutOfBoundsError,
@@ -257,7 +256,7 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     index : Tensor of integers
         Of as many dimensions as x, and not longer than x, except along `dim`.
     sparse_grad : bool, default False
-        True is refused.
+        Has no effect: gradients are dense.
 
     Returns
     -------
@@ -269,8 +268,6 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
         If an index is out of range.
     ShapeError
         If the shapes don't match.
-    ArgumentError
-        If `sparse_grad` is true: sparse gradients are not supported.
 
     Notes
     -----
@@ -284,11 +281,6 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     tensor([[2.],
             [3.]])
     """
-    if sparse_grad:
-        raise ArgumentError(
-            "gather: there are no sparse gradients here: leave out sparse_grad=True, and the "
-            "gradient is an ordinary tensor"
-        )
     x, index = tensor_of(input), index_of("gather", index)
     shape, index_shape = x._array.shape, index._array.shape
     number = one_dim(dim, len(shape))

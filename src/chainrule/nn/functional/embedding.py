@@ -55,7 +55,7 @@ def embedding(
     scale_grad_by_freq : bool, default False
         Divide the gradient of each row by its number of occurrences in `input`.
     sparse : bool, default False
-        Must be False: sparse gradients are not supported.
+        Has no effect: gradients are dense.
 
     Returns
     -------
@@ -63,9 +63,8 @@ def embedding(
 
     Raises
     ------
-    DTypeError, ShapeError, OutOfBoundsError, ArgumentError
-        If `input` is not of integers, `weight` is not a matrix, an index is out of range, or
-        `sparse` is True.
+    DTypeError, ShapeError, OutOfBoundsError
+        If `input` is not of integers, `weight` is not a matrix, or an index is out of range.
 
     Notes
     -----
@@ -81,7 +80,6 @@ def embedding(
             [1., 2.]])
     """
     table, numbers = _table("embedding", weight), _indices("embedding", input)
-    _check_sparse("embedding", sparse)
     padding = _padding("embedding", padding_idx, table.shape[0])
     _check_rows("embedding", numbers, table.shape[0])
     if max_norm is not None:
@@ -110,14 +108,6 @@ def _indices(name: str, input: Operand) -> Array:
             f"types: Long, Int; but got {tensor.dtype} instead: convert it with .long()"
         )
     return tensor._array
-
-
-def _check_sparse(name: str, sparse: bool) -> None:
-    if sparse:
-        raise ArgumentError(
-            f"{name}: there are no sparse gradients here: leave out sparse=True, and the gradient "
-            "is a dense tensor"
-        )
 
 
 def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
@@ -234,7 +224,6 @@ def embedding_bag(
     if mode not in ("mean", "sum", "max"):
         raise ArgumentError(f"{name}: mode has to be one of sum, mean or max, but got {mode!r}")
     table, numbers = _table(name, weight), _indices(name, input)
-    _check_sparse(name, sparse)
     padding = _padding(name, padding_idx, table.shape[0])
     _check_rows(name, numbers, table.shape[0])
     bag, count = _bags(numbers, offsets, include_last_offset)
