@@ -5,6 +5,9 @@
 tensor([0.5000])
 """
 
+from typing import TYPE_CHECKING, Any
+
+from chainrule.missing_names import missing as _missing
 from chainrule.ops.binary import exp2, xlogy
 from chainrule.ops.elementary import expm1, log1p, round
 from chainrule.ops.elementary import sigmoid as expit
@@ -143,3 +146,8 @@ __all__ = [
 psi = digamma
 
 _give_out(globals(), __name__)
+
+if not TYPE_CHECKING:  # type checkers would accept every name
+
+    def __getattr__(name: str) -> Any:
+        raise _missing(__name__, name)

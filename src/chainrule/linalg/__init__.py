@@ -7,6 +7,8 @@ Functions take stacks of matrices, real or complex.
 tensor([1., 1.])
 """
 
+from typing import TYPE_CHECKING, Any
+
 from chainrule.errors import LinAlgError
 from chainrule.linalg.decompositions import cholesky, qr
 from chainrule.linalg.eigen_svd import eig, eigh, eigvals, eigvalsh, svd, svdvals
@@ -36,6 +38,7 @@ from chainrule.linalg.solve import (
     tensorinv,
     tensorsolve,
 )
+from chainrule.missing_names import missing as _missing
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
 from chainrule.out_argument import give_out as _give_out
 
@@ -97,3 +100,8 @@ __all__ = [
 ]
 
 _give_out(globals(), __name__)
+
+if not TYPE_CHECKING:  # type checkers would accept every name
+
+    def __getattr__(name: str) -> Any:
+        raise _missing(__name__, name)
