@@ -87,6 +87,9 @@ class TensorNamespace:
     def astype(self, x: Tensor, dtype: Any) -> Any:
         return x if x.dtype == dtype else elementwise.astype.apply(x, dtype=dtype)
 
+    def clip(self, x: Tensor, low: float | None, high: float | None) -> Any:
+        return elementwise.clamp.apply(x, low=low, high=high)
+
     def assign_at(self, base: Tensor, value: Tensor, key: Any) -> Any:
         return indexing.assign.apply(base, value, path=((index, {"key": key}),), lasting=None)
 

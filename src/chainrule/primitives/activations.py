@@ -52,7 +52,7 @@ def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
 def _leaky_relu_partial(xp: Any, x: Array, *, slope: float) -> Array:
     step = _step_above(xp, x, 0.0)
     if 0 <= slope <= 1:
-        return xp.maximum(step, slope)
+        return xp.clip(step, slope, None)
     return step + slope * (1 - step)
 
 
@@ -77,6 +77,8 @@ def _elu_partial(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) 
     slope = xp.exp(below if rate == 1 else below * rate)
     if alpha * scale * rate != 1:
         slope = slope * (alpha * scale * rate)
+    if alpha * rate == 1:  # both sides have the slope `scale` at 0
+        return slope
     step = xp.astype(xp.logical_not(negative), x.dtype)
     return xp.masked(slope, negative) + (step if scale == 1 else step * scale)
 
@@ -103,7 +105,7 @@ def _softplus(xp: Any, x: Array, *, beta: float, threshold: float) -> Array:
     z = x if beta == 1 else x * beta
     # Above the limit z is the maximum, and no exponential overflows.
     top = min(threshold, _limit(x, 10.0, 80.0))
-    out = xp.maximum(xp.log1p(xp.exp(xp.minimum(z, top))), z)
+    out = xp.maximum(xp.log1p(xp.exp(xp.clip(z, None, top))), z)
     if threshold < 20:  # log(1 + exp(z)) and z differ there
         out = xp.where(z > threshold, z, out)
     return out if beta == 1 else out / beta
@@ -123,7 +125,7 @@ softplus = elementwise(
 
 
 def _logsigmoid(xp: Any, x: Array) -> Array:
-    return xp.minimum(x, -xp.log1p(xp.exp(xp.minimum(-x, _limit(x, 10.0, 80.0)))))
+    return xp.minimum(x, -xp.log1p(xp.exp(xp.clip(-x, None, _limit(x, 10.0, 80.0)))))
 
 
 logsigmoid = elementwise(
@@ -147,7 +149,7 @@ softsign = elementwise(
 
 def _mish_parts(xp: Any, x: Array) -> tuple[Array, Array]:
     # tanh(log(1 + e)) = n / (n + 2) where n = e (e + 2): one exponential, precise in both tails
-    e = xp.exp(xp.minimum(x, _limit(x, 5.0, 30.0)))
+    e = xp.exp(xp.clip(x, None, _limit(x, 5.0, 30.0)))
     return e, e * (e + 2)
 
 
@@ -160,7 +162,7 @@ def _mish_partial(xp: Any, x: Array) -> Array:
     e, n = _mish_parts(xp, x)
     inverse = 1 / (n + 2)
     # Above the limit e is too small: it must not be multiplied by a large x.
-    small = xp.minimum(x, _limit(x, 5.0, 30.0))
+    small = xp.clip(x, None, _limit(x, 5.0, 30.0))
     return n * inverse + small * (4 * (e * inverse) * ((e + 1) * inverse))
 
 
@@ -213,7 +215,7 @@ def _gelu_tanh(xp: Any, x: Array) -> Array:
 
 
 def _gelu_tanh_partial(xp: Any, x: Array) -> Array:
-    x = xp.minimum(xp.maximum(x, -20.0), 20.0)  # tanh is ±1 beyond; avoids overflow
+    x = xp.clip(x, -20.0, 20.0)  # tanh is ±1 beyond; avoids overflow
     squared = x * x
     t = xp.tanh(x * (squared * (_SLOPE * _CUBIC) + _SLOPE))
     inner = x * (squared * (1.5 * _SLOPE * _CUBIC) + 0.5 * _SLOPE)

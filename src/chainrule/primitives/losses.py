@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainrule.primitives.activations import hardtanh
 from chainrule.primitives.primitive import applied, elementwise, general, use_kernel
 from chainrule.primitives.reductions import softmax
 
 Array = Any
 
 
-def _clip(xp: Any, x: Array, delta: float) -> Array:
-    return xp.minimum(xp.maximum(x, -delta), delta)
+def _huber_partial(xp: Any, x: Array, *, delta: float) -> Array:
+    # its own derivative is 0 at a bound, as in PyTorch
+    near: Array = applied(hardtanh, xp)(x, low=-delta, high=delta)
+    return near
 
 
 def _huber(xp: Any, x: Array, *, delta: float) -> Array:
     # x²/2 inside; delta |x| - delta²/2 outside
-    near = _clip(xp, x, delta)
+    near = xp.clip(x, -delta, delta)
     return near * (x - 0.5 * near)
 
 
 huber = elementwise(
     "huber",
-    lambda xp, x, *, delta: _clip(xp, x, delta),
+    _huber_partial,
     forward=_huber,
     label="HuberLossBackward0",
 )
@@ -30,7 +33,7 @@ huber = elementwise(
 
 def _clamped_logs(xp: Any, x: Array) -> tuple[Array, Array]:
     # Logarithms are clamped at -100, as in PyTorch.
-    return xp.maximum(xp.log(x), -100.0), xp.maximum(xp.log1p(-x), -100.0)
+    return xp.clip(xp.log(x), -100.0, None), xp.clip(xp.log1p(-x), -100.0, None)
 
 
 def _binary_cross_entropy(xp: Any, x: Array, y: Array) -> Array:
@@ -45,7 +48,7 @@ def _binary_cross_entropy_y(xp: Any, x: Array) -> Array:
 
 binary_cross_entropy = elementwise(
     "binary_cross_entropy",
-    lambda xp, x, y: (x - y) / xp.maximum(x * (1 - x), 1e-12),
+    lambda xp, x, y: (x - y) / xp.clip(x * (1 - x), 1e-12, None),
     _binary_cross_entropy_y,
     forward=_binary_cross_entropy,
 )
@@ -53,7 +56,7 @@ binary_cross_entropy = elementwise(
 
 def _loss_from_logits(xp: Any, x: Array, y: Array) -> Array:
     # Without cancellation: a small loss keeps its precision for every target.
-    return xp.maximum(x, 0.0) - x * y + xp.log1p(xp.exp(-xp.abs(x)))
+    return xp.clip(x, 0.0, None) - x * y + xp.log1p(xp.exp(-xp.abs(x)))
 
 
 binary_cross_entropy_with_logits = elementwise(
