@@ -163,6 +163,25 @@ def _cumulative_prod(x: Array, *, axis: int) -> Array:
 elementwise = LazyModule("chainrule.kernels.elementwise")
 
 
+remainders = LazyModule("chainrule.kernels.remainders")
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    return np.remainder(x, y) if x.size < _MIN_ROUNDED else remainders.remainder(x, y)
+
+
+def _fmod(x: Array, y: Array) -> Array:
+    return np.fmod(x, y) if x.size < _MIN_ROUNDED else remainders.fmod(x, y)
+
+
+def _floor_divide(x: Array, y: Array) -> Array:
+    return np.floor_divide(x, y) if x.size < _MIN_ROUNDED else remainders.floor_divide(x, y)
+
+
+_MIN_ROUNDED = 1 << 12
+"""Number of elements from which remainders by rounded quotients take less time than `fmod`."""
+
+
 def _expm1(x: Array) -> Array:
     return elementwise.complex_expm1(np, x) if x.dtype.kind == "c" else np.expm1(x)
 
@@ -448,6 +467,9 @@ numpy_xp = Namespace(
     cumulative_sum=_cumulative_sum,
     cumulative_prod=_cumulative_prod,
     mean=reductions.mean,
+    remainder=_remainder,
+    fmod=_fmod,
+    floor_divide=_floor_divide,
     expm1=_expm1,
     log1p=_log1p,
     argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
