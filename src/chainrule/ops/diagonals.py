@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import namespace, ndarray
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.reductions import sum
@@ -99,10 +99,21 @@ def _keep_triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     x = tensor_of(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {x.ndim}")
-    xp = namespace(x._array)
     number = whole_number(diagonal, name, "diagonal")
-    mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=number)
+    if x._array.__class__ is ndarray and x._array.size:
+        mask = _triangle(name, *x.shape[-2:], number)
+    else:
+        xp = namespace(x._array)
+        mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=number)
     return elementwise.masked.apply(x, make(mask, None))
+
+
+def _triangle(name: str, rows: int, columns: int, diagonal: int) -> Any:
+    """Return the mask of a triangle: each row is the one above it, one place further right."""
+    line = np.full(rows + columns - 1, name == "triu")
+    end = rows + diagonal - (name == "triu")  # of what is on the left, in the last row
+    line[: max(end, 0)] = name == "tril"
+    return ndarray((rows, columns), bool, line, rows - 1, (-1, 1))
 
 
 @operation(numpy="diagonal a offset= axis1=dim1 axis2=dim2")
