@@ -281,3 +281,50 @@ def test_cross_entropy(shape: tuple[int, ...], values: str) -> None:
     wrong.reshape(-1)[-1] = shape[dim]
     with pytest.raises(IndexError, match=f"Target {shape[dim]} is out of bounds"):
         cr.nn.functional.cross_entropy(cr.from_numpy(x), cr.from_numpy(wrong))
+
+
+def by_writing(shape: tuple[int, ...], key: Any) -> np.ndarray:
+    """Return which values written at an index are still there: they are written one by one."""
+    places = np.arange(int(np.prod(shape))).reshape(shape)[key]
+    owner: dict[int, int] = {}
+    for number, place in enumerate(places.reshape(-1).tolist()):
+        owner[place] = number
+    numbers = np.arange(places.size).reshape(places.shape)
+    return (
+        np.reshape([owner[place] for place in places.reshape(-1).tolist()], places.shape) == numbers
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        RNG.integers(-5, 5, 7),
+        (slice(None), RNG.integers(0, 6, (2, 5))),
+        (RNG.integers(0, 5, 4), Ellipsis),
+        (slice(1, 4), RNG.integers(0, 6, 8)),
+        (RNG.integers(0, 5, 9), RNG.integers(0, 6, 9)),
+        *[
+            flat_indexing.grid(RNG.integers(-n, n, (5, 6, 3)), axis)
+            for axis, n in enumerate((5, 6, 3))
+        ],
+        flat_indexing.grid(RNG.integers(0, 6, (3, 9, 2)), 1),
+    ],
+)
+def test_values_that_survive(key: Any) -> None:
+    shape = 5, 6, 3
+    found = gather_scatter.lasting(key, shape)
+    wanted = by_writing(shape, key)
+    assert found is None or not found.all()
+    np.testing.assert_array_equal(np.ones(wanted.shape, bool) if found is None else found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(90, 80), (2, 70, 80), (60, 60)])
+def test_writing_along_the_last_axis(shape: tuple[int, ...]) -> None:
+    x, index, values = draw(*shape), RNG.integers(0, shape[-1], shape), draw(*shape)
+    wanted = x.copy()
+    np.put_along_axis(wanted, index, values, -1)
+    got = cr.from_numpy(x).scatter(-1, cr.from_numpy(index), cr.from_numpy(values))
+    np.testing.assert_array_equal(got.numpy(), wanted)
+    index[-1, -1] = shape[-1]
+    with pytest.raises(IndexError, match=f"index {shape[-1]} is out of bounds"):
+        cr.from_numpy(x).scatter(-1, cr.from_numpy(index), cr.from_numpy(values))

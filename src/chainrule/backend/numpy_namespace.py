@@ -223,21 +223,21 @@ def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> 
     elif not (
         ufunc is np.add
         and value.size >= _GATHER_MIN_ELEMENTS
-        and _try_add_along_last(out, key, value)
+        and _try_along_last("add_along_last", out, key, value)
     ):
         flat_indexing.add(out, key, value, ufunc)
     return out
 
 
-def _try_add_along_last(out: Array, key: Any, value: Array) -> bool:
+def _try_along_last(kernel: str, out: Array, key: Any, value: Array) -> bool:
+    """Run a kernel of an index along the last axis, if it is one; return whether it has run."""
     from chainrule.kernels import gather_scatter
 
     index = gather_scatter.index_along_last(out.shape, key)
-    return (
-        index is not None
-        and index.shape == value.shape
-        and gather_scatter.add_along_last(out, index, value)
-    )
+    if index is None or index.shape != value.shape:
+        return False
+    done: bool = getattr(gather_scatter, kernel)(out, index, value)
+    return done
 
 
 def _index(x: Array, key: Any) -> Array:
@@ -263,7 +263,10 @@ def _index(x: Array, key: Any) -> Array:
 def _assign_at(base: Array, value: Array, key: Any) -> Array:
     """Return a copy of `base` with `value` at `key`."""
     out = np.array(base, order="C")
-    flat_indexing.write(out, key, value)
+    if not (
+        value.size >= _GATHER_MIN_ELEMENTS and _try_along_last("assign_along_last", out, key, value)
+    ):
+        flat_indexing.write(out, key, value)
     return out
 
 

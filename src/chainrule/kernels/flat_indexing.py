@@ -47,6 +47,12 @@ def flat_positions(key: Any, shape: Shape) -> Array | None:
 
     None leaves it to NumPy: for partial slices, new axes and non-adjacent index arrays.
     """
+    along = _index_along(key, shape)
+    if along is not None:
+        index, axis = along
+        index = _normalized(index, shape[axis], axis)
+        step = math.prod(shape[axis + 1 :])
+        return (index if step == 1 else index * step) + _places_beside(shape, index.shape, axis)
     axes = _index_per_axis(key, shape)
     if axes is None:
         return None
@@ -169,6 +175,47 @@ def axis_range(n: int, after: int) -> Array:
     Short ones are cached, so that they can be recognised by identity.
     """
     return _cached_range(n, after) if n <= _ROUNDS_MIN_ELEMENTS else _new_range(n, after)
+
+
+def _index_along(key: Any, shape: Shape) -> tuple[Array, int] | None:
+    """Return the index and the axis of which a key is the `grid`; None for other keys."""
+    if key.__class__ is not tuple or len(key) != len(shape) or len(key) < 2:
+        return None
+    axis, after = None, len(key)
+    for part in key:
+        after -= 1
+        if part.__class__ is not np.ndarray:
+            return None
+        if part.ndim != after + 1 or part is not axis_range(len(part), after):
+            if axis is not None or part.ndim != len(key) or part.dtype.kind != "i":
+                return None
+            axis = len(key) - 1 - after
+    if axis is None:
+        return None
+    index = key[axis]
+    for i, length in enumerate(index.shape):
+        if i != axis and (len(key[i]) != length or length > shape[i]):
+            return None
+    return index, axis
+
+
+def _places_beside(shape: Shape, index_shape: Shape, axis: int) -> Array:
+    """Return the positions of the elements of the other axes, in the flattened array."""
+    count = math.prod(index_shape) // max(index_shape[axis], 1)
+    return (_cached_places if count <= _ROUNDS_MIN_ELEMENTS else _new_places)(
+        shape, index_shape, axis
+    )
+
+
+def _new_places(shape: Shape, index_shape: Shape, axis: int) -> Array:
+    places, last = np.zeros((), np.intp), len(shape) - 1
+    for i, n in enumerate(index_shape):
+        if i != axis:
+            places = places + axis_range(n, last - i) * math.prod(shape[i + 1 :])
+    return places
+
+
+_cached_places = functools.lru_cache(64)(_new_places)
 
 
 def _new_range(n: int, after: int) -> Array:
@@ -407,11 +454,26 @@ def is_masks(key: Any) -> bool:
 
 def lasting(key: Any, shape: Shape) -> Array | None:
     """Return the mask of assigned values that no later one overwrites; None if all survive."""
-    found = flat_positions(key, shape)
-    if found is None:
-        found = np.arange(math.prod(shape)).reshape(shape)[key]
-    last_writer = np.empty(math.prod(shape), np.intp)
-    number = np.arange(found.size).reshape(found.shape)
-    last_writer[found] = number
-    survives = last_writer[found] == number
+    taken = _take_axis(key, len(shape))
+    if taken is not None:  # whole entries survive
+        index, axis = taken
+        survives = last_writers(_normalized(index, shape[axis], axis), shape[axis])
+        after = shape[axis + 1 :]
+        survives = survives.reshape(survives.shape + (1,) * len(after))
+        survives = np.broadcast_to(survives, shape[:axis] + index.shape + after)
+    else:
+        found = flat_positions(key, shape)
+        if found is None:
+            found = np.arange(math.prod(shape)).reshape(shape)[key]
+        survives = last_writers(found, math.prod(shape))
     return None if survives.all() else survives
+
+
+def last_writers(positions: Array, count: int) -> Array:
+    """Return which of `positions`, each smaller than `count`, no later one repeats."""
+    kind = np.int32 if positions.size < 1 << 31 else np.intp  # half the memory is read
+    last_writer = np.empty(count, kind)
+    number = np.arange(positions.size, dtype=kind).reshape(positions.shape)
+    last_writer[positions] = number
+    survives: Array = last_writer.take(positions, mode="wrap") == number  # without a check
+    return survives

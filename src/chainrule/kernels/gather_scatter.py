@@ -98,6 +98,23 @@ def add_along_last(out: Array, index: Array, value: Array) -> bool:
     return True
 
 
+def assign_along_last(out: Array, index: Array, value: Array) -> bool:
+    """Write `value` at an index along the last axis; of repeated indices the last value stays.
+
+    Return False, with `out` unchanged, if an index is out of range.
+    """
+    if not _in_range(index, out.shape[-1]):
+        return False
+    rows = [array.reshape(-1, array.shape[-1]) for array in (out, index, value)]
+    parallel_fill(_assign, np, tuple(rows), {}, by_rows=True)
+    return True
+
+
+def _assign(xp: Any, out: Array, index: Array, value: Array) -> None:
+    for chunk, positions in _flat_positions(index, out.shape[1]):
+        out[chunk].reshape(-1)[positions] = value[chunk]
+
+
 def lasting(key: Any, shape: tuple[int, ...]) -> Array | None:
     """Return the mask of assigned values that no later one overwrites; None if all survive."""
     index = index_along_last(shape, key)
@@ -111,13 +128,8 @@ def lasting(key: Any, shape: tuple[int, ...]) -> Array | None:
 
 def _lasting(xp: Any, survives: Array, index: Array, *, length: int) -> None:
     for chunk, positions in _flat_positions(index, length):
-        positions = positions.reshape(-1)
-        number = np.arange(positions.size)
-        last_writer = np.empty(len(survives[chunk]) * length, np.intp)
-        last_writer[positions] = number
-        # mode="wrap" skips the bounds check
-        found = last_writer.take(positions, mode="wrap")
-        np.equal(found, number, out=survives[chunk].reshape(-1))
+        rows = survives[chunk]
+        rows[...] = flat_indexing.last_writers(positions, len(rows) * length)
 
 
 def _in_range(index: Array, length: int) -> bool:

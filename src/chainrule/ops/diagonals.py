@@ -101,7 +101,7 @@ def _keep_triangle(name: str, x: Operand, diagonal: int) -> Tensor:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {x.ndim}")
     number = whole_number(diagonal, name, "diagonal")
     if x._array.__class__ is ndarray and x._array.size:
-        mask = _triangle(name, *x.shape[-2:], number)
+        mask = _triangle(name, x.shape[-2], x.shape[-1], number)
     else:
         xp = namespace(x._array)
         mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=number)
