@@ -150,6 +150,14 @@ def test_diagonals(name):
     compare_with_torch(DIAGONALS[name], X)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (5, 3), (2, 4, 4), (1, 7), (7, 1), (0, 3), (3, 0)])
+def test_triangles_up_to_every_diagonal(shape):
+    x = np.arange(1, 1 + np.prod(shape)).reshape(shape)
+    for k in range(-9, 10):
+        assert np.array_equal(cr.tril(cr.from_numpy(x), k).numpy(), np.tril(x, k))
+        assert np.array_equal(cr.triu(cr.from_numpy(x), k).numpy(), np.triu(x, k))
+
+
 def test_triangles_take_the_array_apis_k():
     x = cr.ones(3, 3)
     assert cr.tril(x, k=-1).equal(cr.tril(x, -1))

@@ -400,6 +400,7 @@ RULE_KERNELS = {
     "batch_norm": ("batch_normalized", "batch_normalized_rule"),
     "pair_distances": ("pair_distances", "pair_gradients"),
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
+    "gather_scatter": ("sum_of_windows",),
     "layer_norm": ("layer_normalized", "layer_normalized_rule"),
     "accumulation": ("cumulative_sum_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),

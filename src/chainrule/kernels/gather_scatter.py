@@ -1,4 +1,4 @@
-"""Gather and scatter-add along the last axis, in chunks of rows.
+"""Gather and scatter-add along the last axis, in chunks of rows, and sums of its windows.
 
 The flat positions of a chunk stay in the cache: all chunks use the same buffer.
 """
@@ -130,6 +130,25 @@ def _lasting(xp: Any, survives: Array, index: Array, *, length: int) -> None:
     for chunk, positions in _flat_positions(index, length):
         rows = survives[chunk]
         rows[...] = flat_indexing.last_writers(positions, len(rows) * length)
+
+
+def sum_of_windows(
+    xp: Any, g: Array, *, shape: tuple[int, ...], size: int, step: int, key: Any
+) -> Array:
+    """Return the sum of windows of the last axis, `step` apart, each at its place.
+
+    At each element, they are added in their order.
+    """
+    out = np.zeros(shape, g.dtype)
+    count = g.shape[-2]
+    if count <= size:
+        for i in range(count):
+            out[..., i * step : i * step + size] += g[..., i, :]
+    else:
+        end = (count - 1) * step + 1
+        for i in reversed(range(size)):
+            out[..., i : i + end : step] += g[..., i]
+    return out
 
 
 def _in_range(index: Array, length: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -374,8 +375,7 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     if number < x.ndim - 1:
         order = (*range(number), *range(number + 1, x.ndim), number)
         x = shaping.permute_dims.apply(x, axes=order)
-    starts = np.arange((length - size) // step + 1) * step
-    key = (Ellipsis, starts[:, None] + np.arange(size))
+    key = (Ellipsis, _window_places((length - size) // step + 1, size, step))
     out = indexing.windows.apply(x, size=size, step=step, key=key)
     if step < size:
         namespace(out._array).lock(out._array)  # a write would reach several elements
@@ -384,6 +384,22 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
         order = (*range(number), last, *range(number, last), out.ndim - 1)
         out = shaping.permute_dims.apply(out, axes=order)
     return out
+
+
+def _window_places(count: int, size: int, step: int) -> Any:
+    """Return the index of windows, read-only: those of few elements are kept."""
+    find = _kept_places if count * size <= _KEPT_PLACES else _new_places
+    return find(count, size, step)
+
+
+def _new_places(count: int, size: int, step: int) -> Any:
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    places.flags.writeable = False
+    return places
+
+
+_KEPT_PLACES = 1 << 14
+_kept_places = lru_cache(64)(_new_places)
 
 
 @operation()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import Primitive, forward_of, general, linear
+from chainrule.primitives.primitive import Primitive, forward_of, general, linear, use_kernel
 
 Array = Any
 Shape = tuple[int, ...]
@@ -129,9 +129,18 @@ diagonal = linear(  # of the last two axes; `key` is the same index as arrays, f
     view=True,
 )
 
+@use_kernel
+def _sum_of_windows(
+    xp: Any, g: Array, *, shape: Shape, size: int, step: int, key: Any
+) -> Array:
+    return xp.index_add(g, shape=shape, key=key)
+
+
 windows = linear(  # of the last axis; `key` is the same index as arrays
     "windows",
-    _scatter,
+    lambda xp, g, x_shape, *, size, step, key: _sum_of_windows(
+        xp, g, shape=x_shape, size=size, step=step, key=key
+    ),
     label="UnfoldBackward0",
     view=True,
 )
