@@ -388,6 +388,24 @@ def test_products_and_products_of_others(count: int, dtype: str, used: list[str]
     assert ("sequence_products" in used) == (count == 700)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((40,), 0), ((70, 600), 1), ((3, 250, 64), 1), ((520, 9), 1)]
+)
+def test_gradients_of_cumulative_products(shape: Any, axis: int) -> None:
+    """Each is the sum over the products of the other factors, also at zeros and at large ones."""
+    x, g = 1 + draw(*shape, dtype="float64") / 9, draw(*shape, dtype="float64")
+    x.reshape(-1)[[3, 20, 21, -9]] = 0, 1e-200, 1e250, 0
+    leaf = cr.tensor(x, requires_grad=True)
+    leaf.cumprod(axis).backward(cr.tensor(g))
+    rows, weights = [np.moveaxis(v, axis, -1).astype("longdouble") for v in (x, g)]
+    for k in (0, 3, 4, shape[axis] // 2, shape[axis] - 1):
+        others = rows.copy()
+        others[..., k] = 1
+        wanted = (weights * np.cumprod(others, -1))[..., k:].sum(-1)
+        found = np.moveaxis(leaf.grad.numpy(), axis, -1)[..., k]
+        np.testing.assert_allclose(found, wanted.astype("float64"), rtol=1e-9, atol=1e-13)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults of glibc's heap")
 def test_freed_memory_is_used_again() -> None:
     """Arrays of a megabyte fault in their pages once, not each time."""

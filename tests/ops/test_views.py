@@ -150,7 +150,9 @@ def test_diagonals(name):
     compare_with_torch(DIAGONALS[name], X)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (5, 3), (2, 4, 4), (1, 7), (7, 1), (0, 3), (3, 0)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (3, 5), (5, 3), (2, 4, 4), (1, 7), (7, 1), (0, 3), (3, 0)]
+)
 def test_triangles_up_to_every_diagonal(shape):
     x = np.arange(1, 1 + np.prod(shape)).reshape(shape)
     for k in range(-9, 10):

@@ -402,7 +402,7 @@ RULE_KERNELS = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "gather_scatter": ("sum_of_windows",),
     "layer_norm": ("layer_normalized", "layer_normalized_rule"),
-    "accumulation": ("cumulative_sum_vjp", "row_products_of_others"),
+    "accumulation": ("cumulative_sum_vjp", "cumulative_prod_vjp", "row_products_of_others"),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
     "parallel": ("formula_in_parts",),

@@ -104,6 +104,42 @@ def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     return np.flip(np.cumulative_sum(np.flip(g, axis), axis=axis), axis).copy()
 
 
+@errstate(all="ignore")
+def cumulative_prod_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> Array | None:
+    """Return the adjoint of `cumulative_prod`; None if a product of factors overflows.
+
+    It is the product of the factors before an element times s, with s_k = g_k + x_(k+1) s_(k+1).
+    """
+    many = has_many_sequences(x, axis)
+    g, x, out = [v.swapaxes(axis, -1) for v in (g, x, out)]
+    s = np.array(g, order="K")
+    if many:
+        for i in range(x.shape[-1] - 2, -1, -1):
+            s[..., i] += x[..., i + 1] * s[..., i + 1]
+    else:
+        sequences = np.atleast_2d(s, x)
+        step = max(_BLOCK_ELEMENTS * len(sequences[0]) // x.size, 1)
+        for first in range(0, len(sequences[0]), step):
+            _add_following(*[each[first : first + step] for each in sequences])
+    if not np.isfinite(s).all():
+        return None
+    s[..., 1:] *= out[..., :-1]
+    return s.swapaxes(axis, -1)
+
+
+def _add_following(s: Array, x: Array) -> None:
+    """Turn g_k into g_k + x_(k+1) s_(k+1), reaching twice as far in each step, as the formula."""
+    step, ratios = 1, x[..., 1:]
+    while step < x.shape[-1]:
+        s[..., :-step] += ratios * s[..., step:]
+        ratios = ratios[..., :-step] * ratios[..., step:]
+        step *= 2
+
+
+_BLOCK_ELEMENTS = 1 << 15
+"""Number of elements of a block of sequences that stays in the cache."""
+
+
 def sequence_products(x: Array) -> Array:
     """Return the products along the last axis, for all sequences at a time."""
     sequences = x.reshape(-1, x.shape[-1])

@@ -129,10 +129,9 @@ diagonal = linear(  # of the last two axes; `key` is the same index as arrays, f
     view=True,
 )
 
+
 @use_kernel
-def _sum_of_windows(
-    xp: Any, g: Array, *, shape: Shape, size: int, step: int, key: Any
-) -> Array:
+def _sum_of_windows(xp: Any, g: Array, *, shape: Shape, size: int, step: int, key: Any) -> Array:
     return xp.index_add(g, shape=shape, key=key)
 
 

@@ -167,6 +167,10 @@ def _products_before(xp: Any, out: Array) -> Array:
 def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> Array:
     if 0 in x.shape:
         return g
+    if xp.rule_kernels is not None and g.dtype.char in "fd":
+        found: Array | None = xp.rule_kernels["cumulative_prod_vjp"](g, x, out, axis=axis)
+        if found is not None:
+            return found
     last = x.ndim - 1
     g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
     after = _linear_recurrence_reversed(xp, g, x[..., 1:])
