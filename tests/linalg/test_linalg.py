@@ -245,3 +245,22 @@ def test_a_singular_matrix_inside_a_recorded_pass_says_so() -> None:
 def test_arguments_that_do_not_fit(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(cr.linalg)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_inverses_of_many_small_matrices(n, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-2, 3, (700, n, n)) + 1j * rng.integers(-1, 2, (700, n, n))  # many zeros
+    x = (x if dtype.startswith("complex") else x.real).astype(dtype)
+    x = x[np.abs(np.linalg.det(x)) > 0.1][:300].reshape(2, -1, n, n)
+    assert x.size >= 256 * n * n or n == 1
+    found = cr.linalg.inv(cr.from_numpy(x)).numpy()
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found @ x, np.broadcast_to(np.eye(n), x.shape), atol=1e-5)
+    x[1, 5, :, 0] = np.nan
+    found = cr.linalg.inv(cr.from_numpy(x)).numpy()
+    assert np.isnan(found).any((2, 3)).sum() == 1
+    x[1, 5] = 0
+    with pytest.raises(cr.linalg.LinAlgError, match="(?i)singular"):
+        cr.linalg.inv(cr.from_numpy(x))

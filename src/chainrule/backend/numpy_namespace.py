@@ -164,6 +164,7 @@ elementwise = LazyModule("chainrule.kernels.elementwise")
 
 
 remainders = LazyModule("chainrule.kernels.remainders")
+matrices = LazyModule("chainrule.kernels.matrices")
 
 
 def _remainder(x: Array, y: Array) -> Array:
@@ -427,7 +428,10 @@ class _RuleKernels(dict[str, Any]):
 
 
 class _LinearAlgebra:
-    """The module `numpy.linalg`, with Cholesky factors that LAPACK computes in place."""
+    """The module `numpy.linalg`, with Cholesky factors that LAPACK computes in place.
+
+    Small matrices of a stack are inverted together.
+    """
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(np.linalg, name)
@@ -438,6 +442,10 @@ class _LinearAlgebra:
         from chainrule.blas import lapack  # keeps import chainrule fast
 
         return lapack.cholesky(x, upper=upper)
+
+    def inv(self, x: Array, /) -> Array:
+        found: Array = matrices.inverse(np, x)
+        return found
 
 
 numpy_xp = Namespace(
