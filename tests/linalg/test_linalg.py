@@ -262,5 +262,5 @@ def test_inverses_of_many_small_matrices(n, dtype):
     found = cr.linalg.inv(cr.from_numpy(x)).numpy()
     assert np.isnan(found).any((2, 3)).sum() == 1
     x[1, 5] = 0
-    with pytest.raises(cr.linalg.LinAlgError, match="(?i)singular"):
+    with pytest.raises(cr.linalg.LinAlgError, match=r"[Ss]ingular"):
         cr.linalg.inv(cr.from_numpy(x))
