@@ -7,6 +7,7 @@ is separable: it is computed one dimension after the other.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -138,9 +139,15 @@ def padded(xp: Any, x: Array, window: Window, value: float) -> Array:
 
 def _views_by_position(x: Array, out: Array, window: Window) -> Iterator[Array]:
     """Yield for each position of the kernel a view of the padded images at all windows."""
+    for key in _keys_by_position(out.shape[2:], window):
+        yield x[key]
+
+
+@functools.lru_cache(32)
+def _keys_by_position(counts: Sizes, window: Window) -> list[tuple[Any, ...]]:
     kernel, stride, _, dilation = window
-    spans = [s * (n - 1) + 1 for s, n in zip(stride, out.shape[2:], strict=True)]
+    keys: list[tuple[Any, ...]] = []
     for position in itertools.product(*map(range, kernel)):
-        starts = [j * d for j, d in zip(position, dilation, strict=True)]
-        steps = zip(starts, spans, stride, strict=True)
-        yield x[(..., *[slice(start, start + span, s) for start, span, s in steps])]
+        axes = zip(position, dilation, stride, counts, strict=True)
+        keys.append((..., *[slice(j * d, j * d + s * (n - 1) + 1, s) for j, d, s, n in axes]))
+    return keys

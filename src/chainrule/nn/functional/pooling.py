@@ -259,21 +259,37 @@ def _avg_pool(
     kernel, strides, pads = window_settings(name, rank, kernel_size, stride, padding)
     ones = (1,) * rank
     _, counts = window_layout(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
-    size, divisor = x.shape[2:], np.ones((), x._array.real.dtype)
-    for i, (n, k, s, p, count) in enumerate(zip(size, kernel, strides, pads, counts, strict=True)):
-        x = resampling.resample.apply(x, taps=_window_sums(n, k, s, p, count), axis=2 + i)
-        edge = p if count_include_pad else 0
-        starts = np.arange(count) * s - p
-        lengths = np.minimum(starts + k, n + edge) - np.maximum(starts, -edge)
-        divisor = np.multiply.outer(divisor, lengths.astype(divisor.dtype))
-    if divisor_override is not None:
-        divisor = np.asarray(divisor_override, divisor.dtype)
-    elif divisor.size and (divisor == divisor.flat[0]).all():
-        divisor = np.asarray(divisor.flat[0])
+    real, windows = (
+        x._array.real.dtype,
+        tuple(zip(x.shape[2:], kernel, strides, pads, counts, strict=True)),
+    )
+    for i, window in enumerate(windows):
+        x = resampling.resample.apply(x, taps=_window_sums(*window), axis=2 + i)
+    if divisor_override is None:
+        divisor = _window_sizes(windows, count_include_pad, real)
+    else:
+        divisor = np.asarray(divisor_override, real)
     if integers:
         quotient = ops.divide(x, constant(divisor, x), rounding_mode="trunc")
         return without_batch_axis(cast(quotient, dtype), single)
     return without_batch_axis(elementwise.divide.apply(x, constant(divisor, x)), single)
+
+
+@lru_cache(maxsize=32)
+def _window_sizes(
+    windows: tuple[tuple[int, ...], ...], count_include_pad: bool, dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Return the number of elements of each window; one number, if all are equal; read-only."""
+    sizes = np.ones((), dtype)
+    for n, k, s, p, count in windows:
+        edge = p if count_include_pad else 0
+        starts = np.arange(count) * s - p
+        lengths = np.minimum(starts + k, n + edge) - np.maximum(starts, -edge)
+        sizes = np.multiply.outer(sizes, lengths.astype(dtype))
+    if sizes.size and (sizes == sizes.flat[0]).all():
+        sizes = np.asarray(sizes.flat[0])
+    sizes.flags.writeable = False
+    return sizes
 
 
 @lru_cache(maxsize=256)
