@@ -475,7 +475,7 @@ def modules_in_all(packages: Iterable[ModuleType]) -> list[str]:
         f"{package.__name__}.__all__ lists {name!r}, which is the module. Import the function of "
         "that name from it"
         for package in packages
-        for name in getattr(package, "__all__", ())
+        for name in vars(package).get("__all__", ())
         if isinstance(value := getattr(package, name), ModuleType)
         and not callable(value)  # as aliases are, once another test has imported one
         and name not in PUBLIC_MODULES.get(package.__name__, ())

@@ -208,11 +208,13 @@ def names(namespace: str) -> tuple[Name, ...]:
     module = importlib.import_module(path)
     if namespace == "numpy":  # made from a set
         listed: Iterable[str] = sorted(module.__all__)
-    elif hasattr(module, "__all__"):
+    elif "__all__" in vars(module):
         listed = module.__all__
     elif hasattr(module, "_TABLE") or hasattr(module, "TABLE"):
         table = getattr(module, "_TABLE", None) or module.TABLE
         listed = sorted({*table.declared, *table.objects, *table.refused})
+    elif namespace == "scipy.optimize":
+        listed = sorted(name for name in vars(module) if is_own(module, name))
     elif namespace == "scipy.special":
         listed = sorted(SCIPY_UFUNCS)
     else:
@@ -220,6 +222,16 @@ def names(namespace: str) -> tuple[Name, ...]:
     found = {name: getattr(module, name, None) for name in listed}
     found = {name: getattr(value, "without_out", value) for name, value in found.items()}
     return tuple(Name(path, name, value) for name, value in found.items())
+
+
+def is_own(package: types.ModuleType, name: str) -> bool:
+    """Return whether a public name of a package is a function of one of its modules."""
+    value = getattr(package, name)
+    return (
+        name[0] != "_"
+        and inspect.isfunction(value)
+        and value.__module__.startswith(package.__name__)
+    )
 
 
 def _is_in_the_standard(module: types.ModuleType, name: str) -> bool:
@@ -314,7 +326,7 @@ def public_modules() -> list[str]:
 def exports(path: str) -> bool:
     """Return whether a module has an `__all__`, as far as what it needs is installed."""
     try:
-        return hasattr(importlib.import_module(path), "__all__")
+        return "__all__" in vars(importlib.import_module(path))
     except ImportError:
         return False
 

@@ -5,6 +5,7 @@ Each row is a program of one number, with SciPy's modules and arrays.
 
 from __future__ import annotations
 
+import abc
 import functools
 import importlib
 import pickle
@@ -284,3 +285,50 @@ def test_kinds_of_objects() -> None:
     assert not isinstance(1.0, signal.lti)
     (derived,) = [type("Own", (signal.ZoomFFT,), {})(16, 0.5)]
     assert isinstance(derived, scipy.signal.ZoomFFT)
+
+
+@pytest.mark.parametrize("name", ["linalg", "optimize", "sparse", "special", "stats"])
+def test_a_star_imports_the_names_of_scipys(name: str) -> None:
+    ours: dict[str, Any] = {}
+    scipys: dict[str, Any] = {}
+    exec(f"from chainrule.scipy.{name} import *", ours)
+    exec(f"from scipy.{name} import *", scipys)
+    assert ours.keys() == scipys.keys()
+    assert set(dir(getattr(cr.scipy, name))) >= scipys.keys() - {"__builtins__"}
+
+
+def test_private_modules_and_names_of_the_package() -> None:
+    search = importlib.import_module("chainrule.scipy.optimize._linesearch").scalar_search_armijo
+
+    def step(scale: Any) -> Any:
+        return search(lambda a: (scale * a - 1) ** 2, 1.0, -2 * scale, alpha0=1.0)[0]
+
+    e = 1e-6
+    wanted = (step(3.0 + e) - step(3.0 - e)) / (2 * e)
+    numpy.testing.assert_allclose(cr.grad(step)(3.0), wanted, rtol=1e-6)
+    assert cr.scipy.__version__ == scipy.__version__
+    with pytest.raises(AttributeError, match="scipy"):
+        cr.scipy.no_such_module  # noqa: B018
+
+
+def test_classes_of_users_derive_from_several_of_scipys() -> None:
+    ours = cr.scipy.interpolate
+
+    class Base(abc.ABC):
+        @abc.abstractmethod
+        def name(self) -> str: ...
+
+    class Curve(Base, ours.PPoly):
+        def name(self) -> str:
+            return "curve"
+
+    class Both(ours.PPoly, ours.BPoly):
+        pass
+
+    curve = Curve(numpy.array([[1.0], [2.0]]), numpy.array([0.0, 1.0]))
+    assert curve(0.5) == 2.5
+    assert curve.name() == "curve"
+    assert not isinstance(ours.PPoly(curve.c, curve.x), Curve)
+    assert issubclass(Both, ours.BPoly)
+    with pytest.raises(TypeError, match="abstract"):
+        type("Nameless", (Base, ours.PPoly), {})(curve.c, curve.x)

@@ -102,12 +102,17 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "spsolve-columns": lambda m, x: m.la.spsolve(
         (of(m, x) + 5 * m.sp.eye(N)).tocsc(), np.stack([X, X * X], 1)
     ).ravel(),
+    "spsolve-column": lambda m, x: m.la.spsolve(A.tocsc(), x[:, None]),  # whose result is flat
+    "spsolve-sparse": lambda m, x: m.la.spsolve(
+        laplacian(m, x).tocsc(), m.sp.csc_matrix(np.stack([X, X * X], 1))).toarray().ravel(),
     "inv": lambda m, x: m.la.inv(laplacian(m, x).tocsc()) @ x,
     "splu": lambda m, x: m.la.splu(laplacian(m, x).tocsc()).solve(X, "T"),
     "splu-right": lambda m, x: m.la.splu(A.tocsc()).solve(x),
     "factorized": lambda m, x: m.la.factorized(A.tocsc())(x),
     "cg": lambda m, x: m.la.cg(laplacian(m, x) + laplacian(m, x).T, X, rtol=1e-13)[0],
     "gmres": lambda m, x: m.la.gmres(of(m, x) + 5 * m.sp.eye(N), X, rtol=1e-12)[0],
+    "gmres-column": lambda m, x: m.la.gmres(
+        of(m, x) + 5 * m.sp.eye(N), X[:, None], rtol=1e-12)[0],
     "gmres-operator": lambda m, x: m.la.gmres(operator(m, x), X, rtol=1e-12)[0],
     "cg-dense": lambda m, x: m.la.cg(m.np.diag(x * x) + 1, x, rtol=1e-13)[0],
     "cg-preconditioner": lambda m, x: m.la.cg(

@@ -35,6 +35,7 @@ from chainrule.numpy.array_class import as_ndarrays as _as_ndarrays
 from chainrule.numpy.array_class import call as _call
 from chainrule.numpy.array_class import ndarray as ndarray
 from chainrule.numpy.grid import asarray_chkfinite as asarray_chkfinite
+from chainrule.numpy.grid import broadcast as broadcast
 from chainrule.numpy.grid import c_ as c_
 from chainrule.numpy.grid import fftfreq as _fftfreq
 from chainrule.numpy.grid import isfortran as isfortran

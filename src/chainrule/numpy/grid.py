@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -50,6 +51,36 @@ class ndenumerate:
 
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], Any]]:
         return iter([(index, self.arr[index]) for index in np.ndindex(self.arr.shape)])
+
+
+class broadcast:
+    """The shape that arguments are broadcast to, and an iterator of tuples of their elements."""
+
+    def __init__(self, *args: Any) -> None:
+        arrays = [call(np.asarray, (arg,), {}) for arg in args]
+        self.shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        self._arrays = [call(np.broadcast_to, (a, self.shape), {}) for a in arrays]
+        self.ndim = self.nd = len(self.shape)
+        self.size, self.numiter, self.index = math.prod(self.shape), len(arrays), 0
+
+    @property
+    def iters(self) -> tuple[Any, ...]:
+        """An iterator of the elements for each argument."""
+        return tuple([a.flat for a in self._arrays])
+
+    def reset(self) -> None:
+        """Begin with the first elements again."""
+        self.index = 0
+
+    def __iter__(self) -> broadcast:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self.index == self.size:
+            raise StopIteration
+        place = np.unravel_index(self.index, self.shape)
+        self.index += 1
+        return tuple([a[place] for a in self._arrays])
 
 
 class vectorize:

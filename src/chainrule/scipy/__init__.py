@@ -40,14 +40,18 @@ __all__ = [
 ]
 
 
-_OTHERS = ("cluster", "constants", "datasets", "differentiate", "io", "odr")
+_OTHERS = ("_lib", "cluster", "constants", "datasets", "differentiate", "io", "odr")
 """SciPy's modules without a function of ours."""
+_OWN = ("__version__", "LowLevelCallable", "show_config", "version")
+"""Names of SciPy's package that are no namespaces."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in (*__all__, *_OTHERS):
-        raise missing(__name__, name)
-    return import_module(f"{__name__}.{name}")
+    if name in (*__all__, *_OTHERS):
+        return import_module(f"{__name__}.{name}")
+    if name in _OWN:
+        return getattr(import_module("scipy"), name)
+    raise missing(__name__, name)
 
 
 class _Finder:
@@ -59,7 +63,7 @@ class _Finder:
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         path = name.removeprefix(f"{__name__}.")
         package, _, rest = path.partition(".")
-        if path == name or package not in (*__all__, *_OTHERS) or "._" in f".{path}":
+        if path == name or package not in (*__all__, *_OTHERS):
             return None
         if package in __all__ and not rest:
             return None

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import functools
 import inspect
+from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import ModuleType
@@ -73,10 +74,6 @@ class Table:
 
         return register
 
-    def names(self) -> list[str]:
-        """Return SciPy's public names."""
-        return list(self.scipys.__all__)
-
     def find(self, name: str) -> Any:
         """Return what stands for a name of SciPy's."""
         if name in self.makers:
@@ -105,14 +102,31 @@ class Table:
 
     def namespace(self) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         """Return ``__getattr__`` and ``__dir__`` of the module that stands for SciPy's."""
-        find = functools.cache(self.find)
+        get, names = namespace_of(self.path, self.find)
+        return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *names()})
 
-        def get(name: str) -> Any:
-            if name.startswith("__"):
-                raise AttributeError(f"module 'chainrule.{self.path}' has no attribute {name!r}")
-            return find(name)
 
-        return get, lambda: sorted({*self.objects, *self.makers, *self.declared, *self.names()})
+def namespace_of(
+    path: str, find: Callable[[str], Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module with the names of one of SciPy's.
+
+    They are what ``from chainrule.scipy.special import *`` imports.
+    """
+    find = functools.cache(find)
+
+    def names() -> list[str]:
+        module = import_module(path)
+        return list(getattr(module, "__all__", [name for name in vars(module) if name[0] != "_"]))
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return names()
+        if name.startswith("__"):
+            raise AttributeError(f"module 'chainrule.{path}' has no attribute {name!r}")
+        return find(name)
+
+    return get, names
 
 
 def _attribute(module: Any, name: str, full: str) -> Any:
@@ -222,6 +236,36 @@ def _is_of_differentiated(error: BaseException | None) -> bool:
     return error is not None
 
 
+class _Makers(NamedTuple):
+    """What a class of `either_class` makes."""
+
+    scipys: type
+    ours: Function
+    chooses: Callable[..., bool]
+    kind: type
+    plain: Function
+
+
+class _EitherKind(ABCMeta):
+    """The class of classes of `either_class`, and of those that users derive from them."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        makers = _MAKERS.get(cls)
+        if makers is None:
+            return super().__instancecheck__(instance)
+        return isinstance(instance, makers.scipys | makers.kind)
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        makers = _MAKERS.get(cls)
+        if makers is None:
+            return super().__call__(*args, **settings)
+        is_ours = makers.chooses([*args, *settings.values()])
+        return (makers.ours if is_ours else makers.plain)(*args, **settings)
+
+
+_MAKERS: dict[type, _Makers] = {}
+
+
 def either_class(
     scipys: type,
     ours: Function,
@@ -234,20 +278,10 @@ def either_class(
     `plain` makes SciPy's, in the place of its class. Objects of that and of `kind` count as its
     instances.
     """
-
-    def instance_check(cls: Any, instance: Any) -> bool:
-        return isinstance(instance, scipys | kind)
-
-    def call(cls: Any, *args: Any, **settings: Any) -> Any:
-        if cls.__mro__[1] is not scipys:  # a class of the user's, derived from it
-            return type.__call__(cls, *args, **settings)
-        make = ours if chooses([*args, *settings.values()]) else plain or scipys
-        return make(*args, **settings)
-
-    methods = {"__instancecheck__": instance_check, "__call__": call}
-    metaclass = type("EitherKind", (type(scipys),), methods)
-    module = f"chainrule.{scipys.__module__}"
-    return metaclass(scipys.__name__, (scipys,), {"__module__": module, "__doc__": scipys.__doc__})
+    contents = {"__module__": f"chainrule.{scipys.__module__}", "__doc__": scipys.__doc__}
+    found = _EitherKind(scipys.__name__, (scipys,), contents)
+    _MAKERS[found] = _Makers(scipys, ours, chooses, kind, plain or scipys)
+    return found
 
 
 def has_tensors(*values: Any) -> bool:

@@ -24,17 +24,10 @@ import numpy as np
 
 import chainrule.numpy as cnp
 from chainrule.interop.operands import arrays_of
-from chainrule.scipy.dispatch import either_class, has_tensors
+from chainrule.scipy.dispatch import either_class, has_tensors, namespace_of
 from chainrule.scipy.sparse import linalg as linalg
-from chainrule.scipy.sparse.matrix import (
-    SparseMatrix,
-    is_sparse,
-    rearranged,
-    recorded,
-    scipy_sparse,
-)
-
-__all__ = ["SparseMatrix", "issparse", "scaled"]
+from chainrule.scipy.sparse.matrix import SparseMatrix as SparseMatrix
+from chainrule.scipy.sparse.matrix import is_sparse, rearranged, recorded, scipy_sparse
 
 
 def scaled(matrix: Any, factor: Any) -> SparseMatrix:
@@ -165,19 +158,14 @@ def _records(value: Any) -> bool:
     return isinstance(value, SparseMatrix) or has_tensors(value)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _find(name: str) -> Any:
     scipys = getattr(scipy_sparse, name)
     if name not in _FUNCTIONS:
         return scipys
     ours = _typed(scipys, _FUNCTIONS[name])
     if isinstance(scipys, type):
-        found: Any = either_class(scipys, ours, _records, SparseMatrix)
-    else:
-        found = _function(scipys, ours)
-    globals()[name] = found
-    return found
+        return either_class(scipys, ours, _records, SparseMatrix)
+    return _function(scipys, ours)
 
 
 def _typed(scipys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
@@ -202,5 +190,4 @@ def _function(scipys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[
     return either
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(scipy_sparse)})
+__getattr__, __dir__ = namespace_of("scipy.sparse", _find)

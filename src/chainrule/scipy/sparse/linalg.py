@@ -15,10 +15,10 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, namespace
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
-from chainrule.errors import LinAlgError
+from chainrule.errors import ArgumentTypeError, LinAlgError
 from chainrule.interop.operands import tensor_of
 from chainrule.numpy.array_class import as_ndarrays
-from chainrule.scipy.dispatch import has_tensors
+from chainrule.scipy.dispatch import has_tensors, namespace_of
 from chainrule.scipy.error_texts import explaining
 from chainrule.scipy.linalg.matrix_functions import expm as dense_expm
 from chainrule.scipy.sparse import operators
@@ -123,6 +123,8 @@ def _places(ctx: Any) -> tuple[Tensor, Tensor]:
 
 
 def _solution(A: Any, b: Any, found: Any = None, transposed: bool = False) -> Any:
+    if is_sparse(b):
+        raise ArgumentTypeError("the right side of a sparse system is sparse: pass b.toarray()")
     matrix = recorded(A)
     system = _System(matrix.row, matrix.col, matrix.shape[0])
     data, rhs = tensor_of(matrix.data), tensor_of(cnp.asarray(b))
@@ -136,9 +138,13 @@ def _is_recorded(*values: Any) -> bool:
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """Return the solution of a sparse linear system, recorded by its elements and right side."""
-    if not _is_recorded(A, b) or is_sparse(b):
+    if not _is_recorded(A, b):
         return _scipys.spsolve(A, b, permc_spec, use_umfpack)
-    return _solution(A, b)
+    columns = b.toarray() if is_sparse(b) else cnp.asarray(b)
+    if columns.ndim == 2 and columns.shape[1] == 1:
+        return _solution(A, cnp.ravel(columns))
+    found = _solution(A, columns)
+    return recorded(found) if is_sparse(b) else found
 
 
 def inv(A: Any) -> Any:
@@ -205,7 +211,7 @@ def _search(name: str) -> Callable[..., Any]:
         if not is_sparse(A):
             return operators.solve_by_search(name, A, b, *args, **settings)
         found, info = operators.found_by(name, A, b, *args, **settings)
-        return _solution(A, b, found.reshape(np.shape(b))._array), info
+        return _solution(A, cnp.reshape(b, found.shape), found._array), info
 
     search.__doc__ = f"Return the solution that {name} finds, recorded as that of the system."
     return search
@@ -265,18 +271,12 @@ _OPERATORS: dict[str, Callable[[], Any]] = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _find(name: str) -> Any:
     scipys = getattr(_scipys, name)
     if name in _OPERATORS:
-        found = _OPERATORS[name]()
-    elif callable(scipys) and not isinstance(scipys, type):
-        found = _either(name, scipys)
-    else:
-        return scipys
-    globals()[name] = found
-    return found
+        return _OPERATORS[name]()
+    is_function = callable(scipys) and not isinstance(scipys, type)
+    return _either(name, scipys) if is_function else scipys
 
 
 def _either(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
@@ -296,5 +296,4 @@ def _either(name: str, scipys: Callable[..., Any]) -> Callable[..., Any]:
     return either
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(_scipys)})
+__getattr__, __dir__ = namespace_of("scipy.sparse.linalg", _find)

@@ -148,9 +148,8 @@ def solve_by_search(name: str, A: Any, b: Any, *args: Any, **settings: Any) -> A
     """Return the solution of A x = b that a search of SciPy's finds, and its report."""
     times = products(A).times
     found, info = found_by(name, A, b, *args, **settings)
-    shape = np.shape(b)  # of a column, too
-    x = _solution(found.reshape(shape), lambda x: times(x) - cnp.reshape(b, shape))
-    return x, info
+    shape = np.shape(found)  # SciPy's of a column
+    return _solution(found, lambda x: times(x) - cnp.reshape(b, shape)), info
 
 
 def least_squares_by_search(
@@ -281,7 +280,9 @@ def _of_numbers(norm: Callable[[Any], Any], A: Any) -> Any:
 def exponential_times(A: Any, B: Any, *args: Any, **settings: Any) -> Any:
     """Return exp(A) B, by SciPy's own code with products that record."""
     matrix = recorded(A) if is_sparse(A) else A if is_operator(A) else cnp.asarray(A)
-    return _exponentials().expm_multiply(matrix, cnp.asarray(B), *args, **settings)
+    dense = B.toarray() if is_sparse(B) else cnp.asarray(B)
+    found = _exponentials().expm_multiply(matrix, dense, *args, **settings)
+    return recorded(found) if is_sparse(B) else found
 
 
 def no_rule(name: str) -> MissingRuleError:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from chainrule.backend.extensions import SCIPY
 from chainrule.scipy.dispatch import Table as _Table
 from chainrule.scipy.own_code import compose_others as _compose_others
-from chainrule.scipy.spatial import distance
+from chainrule.scipy.spatial import distance as distance
 from chainrule.scipy.spatial import neighbours as _neighbours
 from chainrule.scipy.spatial import rotations as _rotations
 
-__all__ = ["distance"]
 del _rotations  # which gives rules to SciPy's code
 
 _TABLE = _Table("scipy.spatial", SCIPY)

@@ -31,7 +31,7 @@ from chainrule.ops.elementary import abs, exp, log, sign
 from chainrule.ops.reductions import amax, sum
 from chainrule.ops.reshape import squeeze
 from chainrule.ops.where import where
-from chainrule.scipy.dispatch import call_ours, has_tensors
+from chainrule.scipy.dispatch import call_ours, has_tensors, namespace_of
 from chainrule.scipy.special import (
     bessel,
     complex_arguments,  # noqa: F401 - it declares functions
@@ -48,20 +48,15 @@ FAMILIES = (bessel, distributions, elliptic, gamma_and_integrals, noncentral, or
 """The modules that declare ufuncs."""
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     """Return the function of a name; one that takes no tensors is SciPy's own."""
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     scipys = getattr(numpy_xp.special, name)
     is_ufunc = isinstance(scipys, np.ufunc)
     ours = SCIPY_UFUNCS.get(scipys.__name__) if is_ufunc else _ADAPTED.get(name)
-    found = scipys if ours is None else _of_either(name, ours, scipys)
-    globals()[name] = found
-    return found
+    return scipys if ours is None else _of_either(name, ours, scipys)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(numpy_xp.special)})
+__getattr__, __dir__ = namespace_of("scipy.special", _find)
 
 
 def _of_either(name: str, ours: Callable[..., Any], scipys: Callable[..., Any]) -> Any:

@@ -80,6 +80,7 @@ def _converting(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 _MAKING = {"empty", "ones", "zeros", "full", "empty_like", "ones_like", "zeros_like", "full_like"}
 _CONVERTING = {"array", "asarray"}
+_RECORDING = {"broadcast", "c_", "ndenumerate", "r_"}
 _JOINING = {"concatenate", "stack", "vstack", "hstack", "column_stack"}
 
 
@@ -93,8 +94,8 @@ def wrapped_names(module: Any, recorded: Any, without: Container[str]) -> dict[s
         if isinstance(value, np.ufunc):
             found[name] = _Ufunc(value, getattr(recorded, name))
         elif isinstance(value, type | types.ModuleType) or not callable(value):
-            own = module.__name__ == "numpy" and name in ("r_", "c_")
-            found[name] = getattr(recorded, name) if own else value
+            is_recorded = module is np and name in _RECORDING
+            found[name] = getattr(recorded, name) if is_recorded else value
         else:
             wrap = _making if name in _MAKING else _function
             function = wrap(value, getattr(recorded, name))
