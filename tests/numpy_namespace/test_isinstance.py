@@ -148,3 +148,22 @@ def test_tensors_are_of_no_class_of_numpys() -> None:
     assert not isinstance(x, np.ndarray)
     assert not isinstance(x[0], float)
     assert not cr.compile(lambda x: cr.tensor(isinstance(x, np.ndarray)))(x)
+
+
+def test_functions_that_dispatch_by_the_class_of_arrays() -> None:
+    @functools.singledispatch
+    def square(x: Any) -> Any:
+        return 0.0 * x
+
+    square.register(cnp.ndarray)(lambda x: x**2)
+    assert cr.grad(lambda t: square(t).sum())(X).tolist() == (2 * X).tolist()
+    assert square(X).tolist() == (X**2).tolist()
+    assert not issubclass(list, cnp.ndarray)
+
+
+def test_arrays_of_objects_hold_what_records() -> None:
+    def product(t: Any) -> Any:
+        pairs = cnp.array([[t[0], t[1]], [1.0, t[1]]], dtype=object)
+        return pairs[0].dot(pairs[1])
+
+    assert cr.grad(product)(X[:2]).tolist() == [1.0, 2 * X[1]]

@@ -31,7 +31,6 @@ REFUSED = {
     "type(a[0, 0]).__name__": "elements record, NumPy's scalars can't",
     "repr(v)": "the text tells that the array has a history",
     "np.ma.": "masked arrays record nothing",
-    "np.frompyfunc": "there is no rule for objects",
     "n = np.zeros(4, dtype=int)": "integers have no gradient",
     "np.nditer": "it hands out NumPy's own arrays",
 }

@@ -137,6 +137,8 @@ PROGRAMS: dict[str, tuple[Program, str | None]] = {
         "is not a float",
     ),
     "number from text": (lambda v: float(v[0]) * float(f"{v[1]:.3f}"), "makes a number"),
+    "rounded by text": (lambda v: float(f"{v[1]:.3f}") * v[0], r"round\(x, digits\)"),
+    "text": (lambda v: int(str(v[1])[:1] and format(v[1])) * v[0], "of the text of a Tensor"),
     "tensor of numbers": (lambda v: cr.tensor([v[0], v[1]]) @ v, r"numpy\.stack"),
     "tensor of nested lists": (lambda v: cr.tensor([[v[0]], [v[1]]]).sum() * v[0], r"numpy\.stack"),
     "tensor": (lambda v: cr.tensor(v) @ v, r"x\.clone\(\) of one"),

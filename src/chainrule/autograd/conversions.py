@@ -29,7 +29,8 @@ from chainrule.autograd.location import (
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import Node, NodeOutput, endpoint
 from chainrule.autograd.views import current_node
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.backend import is_known
+from chainrule.errors import ArgumentError, ArgumentTypeError, AutogradError
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
@@ -161,6 +162,41 @@ def check_differentiated(tensor: Tensor) -> None:
         f"would be lost. {mend}. A constant on purpose is x.detach(), "
         "or x.detach().item()"
     )
+
+
+class _NumberText(str):
+    """The text of what a transform differentiates, of which Python makes no number in silence."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        attempt, _ = attempted(sys._getframe(1), "")
+        raise DifferentiatedError(
+            f"{attempt} makes a number of the text of a Tensor that a running transform "
+            "differentiates: its gradient would be lost. Compute with the Tensor itself; "
+            "round(x, digits) rounds it. A constant on purpose is x.detach()"
+        )
+
+    __int__ = __float__
+
+
+def text_of(tensor: Tensor, text: str) -> str:
+    """Return the text of a tensor, one that is no number where a running transform needs it."""
+    return _NumberText(text) if tensor.requires_grad and is_differentiated(tensor) else text
+
+
+def formatted(tensor: Tensor, spec: str) -> str:
+    """Return the text of ``format(tensor, spec)``: of a number, or of the whole without `spec`."""
+    array = tensor._array
+    if array.ndim == 0 and (spec or is_known(array)):
+        return text_of(tensor, format(array.item(), spec))
+    if spec:
+        raise ArgumentTypeError(
+            f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
+            f"number, but the shape is {list(array.shape)}. Format the numbers of tolist(), or "
+            "choose digits with set_printoptions(precision=...)"
+        )
+    return str(tensor)
 
 
 def check_kept(array: Any) -> None:

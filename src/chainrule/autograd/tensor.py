@@ -16,6 +16,7 @@ from chainrule.autograd.conversions import (
     check_copyable,
     check_kept,
     check_number,
+    formatted,
     instead_of_array,
 )
 from chainrule.autograd.formatting import tensor_text
@@ -37,7 +38,6 @@ from chainrule.backend import (
     device,
     device_of,
     dtype_title,
-    is_known,
     move,
     ndarray,
     with_plain_dtype,
@@ -492,15 +492,7 @@ class Tensor(TensorMethods):
         return f"Parameter containing:\n{text}" if is_parameter(self) else text
 
     def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and (spec or is_known(self._array)):
-            return format(self._array.item(), spec)
-        if spec:
-            raise ArgumentTypeError(
-                f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
-                f"number, but the shape is {list(self.shape)}. Format the numbers of tolist(), or "
-                "choose digits with set_printoptions(precision=...)"
-            )
-        return str(self)
+        return formatted(self, spec)
 
     # --- copies ---
 

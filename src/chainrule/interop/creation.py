@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import operator
 from collections.abc import Callable
@@ -31,15 +32,17 @@ def array(
     copy: Any = True,
     order: Any = "K",
     ndmin: int = 0,
-) -> Tensor:
-    """Return `object` as a tensor, copied by default, recorded."""
+) -> Any:
+    """Return `object` as a tensor, copied by default, recorded, or as an array of objects."""
+    if dtype is not None and dtype in (builtins.object, "object", "O"):
+        return np.fromiter(object.ravel(), builtins.object).reshape(object.shape)
     copied = getattr(copy, "name", copy) not in ("IF_NEEDED", "NEVER", False, None)
     a = cast(object, dtype)
     a = _in_order(ops.clone(a) if copied and a is object else a, order)
     return a[(None,) * (ndmin - a.ndim)] if a.ndim < ndmin else a
 
 
-def asarray(a: Tensor, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> Tensor:
+def asarray(a: Tensor, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> Any:
     """Return `a` as a tensor."""
     return array(a, dtype, copy=copy, order=order)
 

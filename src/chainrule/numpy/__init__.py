@@ -38,6 +38,8 @@ from chainrule.numpy.grid import asarray_chkfinite as asarray_chkfinite
 from chainrule.numpy.grid import broadcast as broadcast
 from chainrule.numpy.grid import c_ as c_
 from chainrule.numpy.grid import fftfreq as _fftfreq
+from chainrule.numpy.grid import fromiter as fromiter
+from chainrule.numpy.grid import frompyfunc as frompyfunc
 from chainrule.numpy.grid import isfortran as isfortran
 from chainrule.numpy.grid import iterable as iterable
 from chainrule.numpy.grid import kaiser as kaiser

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd.array_proxy import ArrayProxy, class_in_isinstance, of_arrays
-from chainrule.autograd.conversions import check_differentiated, has_gradient
+from chainrule.autograd.conversions import check_differentiated, has_gradient, text_of
 from chainrule.autograd.inplace import view_in_place
 from chainrule.autograd.modes import DEFAULT, MODES, is_grad_enabled
 from chainrule.autograd.recorders import use_class
@@ -50,6 +50,11 @@ class _Arrays(type):
         if type(x) is cls or isinstance(x, np.ndarray):
             return True
         return isinstance(x, ArrayProxy) and x.is_visible and not x.is_scalar
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return type.__subclasscheck__(cls, kind) or (
+            cls is ndarray and issubclass(kind, np.ndarray)
+        )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return an array of NumPy's constructor: a shape, and perhaps a dtype and a buffer."""
@@ -372,7 +377,8 @@ class ndarray(Tensor, metaclass=_Arrays):
         return f"{text[:-1]}, requires_grad=True)" if self.requires_grad else text
 
     def __str__(self) -> str:
-        return str(self._array) if is_known(self._array) else Tensor.__repr__(self)
+        known = is_known(self._array)
+        return text_of(self, str(self._array)) if known else Tensor.__repr__(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return Tensor.__deepcopy__(self, memo) if self.is_leaf else self.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -156,6 +158,32 @@ class vectorize:
         return call(np.reshape, (stacked, shape + stacked.shape[1:]), {})
 
 
+class frompyfunc(vectorize):
+    """A function of numbers, called for each element, with methods of ufuncs.
+
+    Results are arrays of numbers, where NumPy's are arrays of objects.
+    """
+
+    def __init__(self, func: Callable[..., Any], nin: int, nout: int, **identity: Any) -> None:
+        super().__init__(func)
+        self.nin, self.nout, self.nargs = nin, nout, nin + nout
+        self.identity = identity.get("identity")
+
+    def reduce(self, array: Any, axis: int = 0) -> Any:
+        """Return the elements along an axis, joined by the function from the first on."""
+        return functools.reduce(self, call(np.moveaxis, (array, axis, 0), {}))
+
+    def accumulate(self, array: Any, axis: int = 0) -> Any:
+        """Return what `reduce` returns of the first element, of the first two and so on."""
+        rows = [*itertools.accumulate(call(np.moveaxis, (array, axis, 0), {}), self)]
+        return call(np.stack, (rows, axis), {})
+
+    def outer(self, a: Any, b: Any) -> Any:
+        """Return the function of all pairs of elements."""
+        pairs = call(np.reshape, (a, np.shape(a) + (1,) * np.ndim(b)), {})
+        return self(pairs, b)
+
+
 def _dimensions(signature: str) -> list[tuple[str, ...]]:
     """Return the names of the dimensions of each argument in a signature such as (n),(n)->()."""
     text = signature.replace(" ", "")
@@ -181,6 +209,14 @@ def iterable(y: Any) -> bool:
     if isinstance(y, ndarray | ArrayProxy):
         return y.ndim > 0
     return np.iterable(y)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:
+    """Return an array of one dimension with elements of an iterable."""
+    elements = [*itertools.islice(iter, None if count < 0 else count)]
+    if len(elements) < count:
+        raise ArgumentError(f"iterator too short: fromiter of {len(elements)}, expected {count}")
+    return call(np.array, (elements, dtype), {})
 
 
 def isfortran(a: Any) -> bool:
