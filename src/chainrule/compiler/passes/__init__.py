@@ -13,6 +13,7 @@ from chainrule.compiler.ir.constants import constant_key, number_of, same_consta
 from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value, every_op
 from chainrule.compiler.passes.new_axes import split_new_axes
+from chainrule.compiler.passes.packed_carries import pack_carries
 from chainrule.compiler.passes.products_after_loops import multiply_after_loops
 from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
 from chainrule.compiler.passes.reroll import reroll_loops
@@ -297,6 +298,7 @@ PASSES: tuple[Pass, ...] = (
     in_regions(reroll_loops),
     in_regions(split_new_axes),
     share_tables,
+    in_regions(pack_carries),
     in_regions(hoist_invariants),
     eliminate_dead_code,
     in_regions(vectorize_independent_loops),
