@@ -60,10 +60,9 @@ def test_tables_in_lists_of_numbers(program: Function, n: int, backend: Any) -> 
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("program", [cells, backwards])
-def test_a_row_is_one_carry(program: Function) -> None:
+def test_a_row_is_one_carry() -> None:
     x, y = (cr.tensor(v) for v in np.random.default_rng(0).standard_normal((2, 12)))
-    compiled = cr.compile(cr.value_and_grad(program, (0, 1)), backend="numpy")
+    compiled = cr.compile(cr.value_and_grad(cells, (0, 1)), backend="numpy")
     compiled(x, y)
     assigned = re.findall(r"^ +((?:\w+, )+\w+) = ", compiled.source, re.MULTILINE)
     assert max((names.count(",") for names in assigned), default=0) <= 3
