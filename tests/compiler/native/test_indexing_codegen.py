@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler.native.linalg_codegen import MAX_MATRIX
+from chainrule.compiler.native.linalg_codegen import MAX_MATRIX, MAX_MATRIX_IN_LOOP
 
 pytest.importorskip("llvmlite", reason="machine code needs LLVM")
 
@@ -170,7 +170,12 @@ def test_triangular_systems(n: int, stack: tuple[int, ...], upper: bool, unit: b
     def function(a: Any, b: Any) -> Any:
         return cr.linalg.solve_triangular(a.mT * 1, b * 2, upper=upper, unitriangular=unit) + 1
 
+    def of_views(a: Any, b: Any) -> Any:
+        flipped = a.flip((-2, -1))
+        return cr.linalg.solve_triangular(flipped, b * 2, upper=upper, unitriangular=unit) + 1
+
     compiled(function, a, b)
+    compiled(of_views, a, b)
     made = cr.compile(function, backend="native")
     made(a, b)
     assert "substitute(" in made.source_native
@@ -182,10 +187,49 @@ def test_cholesky_factors(n: int) -> None:
     compiled(lambda a: cr.linalg.cholesky(a) * 1, cr.tensor(x @ x.swapaxes(1, 2) + np.eye(n)))
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (2, 3, 5, 3), (3, 5), (MAX_MATRIX, 2)])
+def test_qr_decompositions(shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
+        q, r = cr.linalg.qr(x * 2)
+        return q * 1, r * 1
+
+    x = RNG.standard_normal(shape)
+    compiled(function, cr.tensor(x))
+    compiled(function, cr.tensor(np.triu(x) * 1e-200))  # columns that are zero below the diagonal
+    made = cr.compile(function, backend="native")
+    made(cr.tensor(x))
+    assert "householder(" in made.source_native
+
+
+@pytest.mark.parametrize("element", [np.nan, np.inf, 1e-300, 1e300])
+def test_qr_decompositions_of_extreme_elements(element: float) -> None:
+    x = RNG.standard_normal((3, 3))
+    x[2, 0] = element
+    compiled(lambda x: [each * 1 for each in cr.linalg.qr(x * 2)], cr.tensor(x))
+
+
 def test_larger_matrices_are_left_to_lapack() -> None:
     made = cr.compile(lambda a: cr.linalg.inv(a) * 2 + a, backend="native")
     made(cr.tensor(np.eye(MAX_MATRIX + 1)))
     assert "eliminate" not in made.source_native
+
+
+@pytest.mark.parametrize("n", [MAX_MATRIX + 1, MAX_MATRIX_IN_LOOP, MAX_MATRIX_IN_LOOP + 1])
+@pytest.mark.parametrize("call", ["solve", "solve_triangular"])
+def test_larger_matrices_in_loops(n: int, call: str) -> None:
+    def function(a: Any, x: Any) -> Any:
+        for _ in range(20):
+            x = getattr(cr.linalg, call)(a, x, **options).tanh() + x.sin() * x.cos()
+        return x
+
+    options = {"upper": False} if call == "solve_triangular" else {}
+    a = cr.tensor(RNG.standard_normal((n, n)) / n + 2 * np.eye(n))
+    x = cr.tensor(RNG.standard_normal((n, 1)))
+    made = cr.compile(function, backend="native")
+    np.testing.assert_allclose(made(a, x), function(a, x), rtol=1e-10)
+    is_native = call == "solve_triangular" or n <= MAX_MATRIX_IN_LOOP
+    kernel = "substitute(" if call == "solve_triangular" else "eliminate("
+    assert (kernel in made.source_native) == is_native
 
 
 @pytest.mark.parametrize("call", ["inv", "solve", "solve_triangular", "cholesky"])

@@ -160,7 +160,7 @@ def test_a_loop_of_numpys_own_arithmetic() -> None:
     numbers = [complex(0, -0.0), 0j] * 60 + [complex(1, 0.0), complex(1, -0.0)] * 60
 
     def steps(x: Any) -> Any:
-        return np.stack([np.negative(np.conj(x * number)) for number in numbers])
+        return np.stack([np.negative(np.conj(x * k * number)) for k, number in enumerate(numbers)])
 
     x = np.array([complex(0.0, -0.0), complex(-0.0, 1), complex(2, -0.0)])
     compiled = cr.compile(steps, backend="numpy")

@@ -46,11 +46,20 @@ def eliminate(w: Array, w_at: Any, n: Any, x: Array, x_at: Any, m: Any) -> Any:
 
 
 def substitute(
-    w: Array, w_at: Any, n: Any, x: Array, x_at: Any, m: Any, upper: Any, unit: Any
+    w: Array,
+    w_at: Any,
+    row: Any,
+    column: Any,
+    n: Any,
+    x: Array,
+    x_at: Any,
+    m: Any,
+    upper: Any,
+    unit: Any,
 ) -> Any:
     """Solve w x = b for `n` unknowns, reading one triangle of w; `x` holds the `m` columns of b.
 
-    Golub and Van Loan, 3.1.
+    `row` and `column` are the strides of w. Golub and Van Loan, 3.1.
     """
     singular = i8(0)
     for step in range(n):
@@ -58,13 +67,14 @@ def substitute(
         first = k + u8(1) if upper != 0 else u8(0)
         last = n if upper != 0 else k
         for i in range(first, last):
-            factor = w[w_at + k * n + i]
+            factor = w[w_at + k * row + i * column]
             for j in range(m):
                 x[x_at + k * m + j] -= factor * x[x_at + i * m + j]
         if unit == 0:
-            singular = singular | i8(w[w_at + k * n + k] == 0)
+            diagonal = w[w_at + k * (row + column)]
+            singular = singular | i8(diagonal == 0)
             for j in range(m):
-                x[x_at + k * m + j] /= w[w_at + k * n + k]
+                x[x_at + k * m + j] /= diagonal
     return singular
 
 
@@ -127,6 +137,77 @@ def cholesky(w: Array, w_at: Any, n: Any) -> Any:
         for i in range(j):
             w[w_at + i * n + j] = 0
     return failed
+
+
+def householder(
+    w: Array,
+    w_at: Any,
+    m: Any,
+    n: Any,
+    q: Array,
+    q_at: Any,
+    r: Array,
+    r_at: Any,
+    t: Array,
+    t_at: Any,
+) -> Any:
+    """Store the QR decomposition of a matrix of `m` rows and `n` columns; `w` is overwritten.
+
+    Signs are those of LAPACK; `t` holds min(m, n) factors. Returns 1 if elements are not finite.
+    Golub and Van Loan, 5.1 and 5.2.
+    """
+    size, failed = min(m, n), i8(0)
+    for k in range(size):
+        t[t_at + k] = _reflector(w, w_at, m, n, k)
+        failed = failed | i8(t[t_at + k] - t[t_at + k] != 0)
+        for j in range(k + u8(1), n):
+            _reflect(w, w_at, n, k, t[t_at + k], w, w_at, n, j, m)
+    for i in range(size):
+        for j in range(n):
+            r[r_at + i * n + j] = w[w_at + i * n + j] if j >= i else 0
+    for i in range(m):
+        for j in range(size):
+            q[q_at + i * size + j] = i == j
+    for step in range(size):
+        k = size - u8(1) - step
+        for j in range(k, size):
+            _reflect(w, w_at, n, k, t[t_at + k], q, q_at, size, j, m)
+    return failed
+
+
+def _reflector(w: Array, at: Any, m: Any, n: Any, k: Any) -> Any:
+    """Store v of I - t v vᵀ, which zeros column `k` below its diagonal, there; return t.
+
+    v is 1 at the diagonal, where the remaining element is stored.
+    """
+    first, below = w[at + k * n + k], abs(w[at + k * n + k]) * 0
+    for i in range(k + u8(1), m):
+        size = abs(w[at + i * n + k])
+        below = size if (size > below) | (size != size) else below
+    if below == 0:
+        return below
+    scale = abs(first) if abs(first) > below else below
+    total = (first / scale) * (first / scale)
+    for i in range(k + u8(1), m):
+        total = total + (w[at + i * n + k] / scale) * (w[at + i * n + k] / scale)
+    new = -np.copysign(scale * np.sqrt(total), first)
+    for i in range(k + u8(1), m):
+        w[at + i * n + k] /= first - new
+    w[at + k * n + k] = new
+    return (new - first) / new
+
+
+def _reflect(
+    w: Array, w_at: Any, n: Any, k: Any, t: Any, x: Array, x_at: Any, columns: Any, j: Any, m: Any
+) -> None:
+    """Apply the reflector in column `k` of `w` to column `j` of `x`."""
+    total = x[x_at + k * columns + j]
+    for i in range(k + u8(1), m):
+        total += w[w_at + i * n + k] * x[x_at + i * columns + j]
+    total = total * t
+    x[x_at + k * columns + j] -= total
+    for i in range(k + u8(1), m):
+        x[x_at + i * columns + j] -= total * w[w_at + i * n + k]
 
 
 def search(x: Array, at: Any, step: Any, n: Any, value: Any, right: Any) -> Any:

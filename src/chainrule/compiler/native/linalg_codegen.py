@@ -18,6 +18,14 @@ from chainrule.compiler.native.scalar_codegen import CODES, literal
 MAX_MATRIX = 32
 """Largest number of rows of a matrix that is factorised; beyond that, LAPACK is faster."""
 
+MAX_MATRIX_IN_LOOP = 64
+"""The same in a loop, which is Python's if one of its operations is a call."""
+
+MAX_SUBSTITUTED = 1 << 14
+"""Largest number of elements of a triangular matrix times right sides; beyond, LAPACK is faster."""
+
+MAX_SUBSTITUTED_IN_LOOP = 1 << 18
+"""The same in a loop."""
 
 MAX_MULTIPLIES = 1 << 16
 """Largest number of multiplications of a product in loops; beyond that BLAS is faster."""
@@ -181,11 +189,28 @@ class LinearAlgebra(Operands):
         yield from self._eliminated(op, a, op.out.shape[:-2] if len(b.shape) > 1 else ())
 
     def solve_triangular(self, op: Op) -> Iterator[str]:
-        """Solve systems with triangular matrices."""
-        a, b = op.args
-        flags = f", i8({int(op.kwargs['upper'])}), i8({int(op.kwargs['unit'])})"
-        yield from self._copied(b, op.out)
-        yield from self._eliminated(op, a, op.out.shape[:-2], "substitute", flags)
+        """Solve systems with triangular matrices, which are read where they are."""
+        (a, b), out = op.args, op.out
+        stack, (n, columns) = out.shape[:-2], out.shape[-2:]
+        if n * n * columns > (MAX_SUBSTITUTED_IN_LOOP if self.layout.loops else MAX_SUBSTITUTED):
+            raise LargeError("a large matrix")
+        if a.dtype != b.dtype:
+            raise UnfitError("a matrix of another type")
+        yield from self._copied(b, out)
+        if self.accesses.uniform_value(a) is not None or min(self.accesses.of(a).strides) < 0:
+            work = Value((*stack, n, n), a.dtype)
+            yield from self._copied(a, work)
+            a = work
+        access = self.accesses.of(a)
+        row, column = access.strides[-2:]
+        access = access._replace(strides=access.strides[:-2])
+        strides = [*access.broadcast(stack, a.shape[:-2]).strides]
+        address = self.layout.address(access.base)
+        start = Memory(address.array, access.offset, strides, address.start).position
+        matrix = f"{address.array}, u8({start}), u8({row}), u8({column}), u8({n})"
+        flags = f"i8({int(op.kwargs['upper'])}), i8({int(op.kwargs['unit'])})"
+        call = f"substitute({matrix}, {self._first(out, stack)}, u8({columns}), {flags})"
+        yield from self._checked(call, stack)
 
     def inverse(self, op: Op) -> Iterator[str]:
         """Invert matrices."""
@@ -208,7 +233,7 @@ class LinearAlgebra(Operands):
                 yield from self.layout.fill_lines(out, f"{CODES[out.dtype]}({number})")
             return
         work = Value((*sign.shape, *a.shape[-2:]), a.dtype)
-        yield from self._copied(a, work)
+        yield from self._factorised(a, work)
         first = ", ".join(self._first(value, sign.shape) for value in (sign, log))
         call = f"log_determinant({self._work(work)}, {first})"
         yield from nested(list(sign.shape), [call])
@@ -218,23 +243,40 @@ class LinearAlgebra(Operands):
         (a,) = op.args
         if op.kwargs.get("upper"):
             raise UnfitError("an upper factor")
-        yield from self._copied(a, op.out)
+        yield from self._factorised(a, op.out)
         yield from self._checked(f"cholesky({self._work(op.out)})", a.shape[:-2])
 
-    def _eliminated(
-        self, op: Op, a: Value, stack: Shape, kernel: str = "eliminate", flags: str = ""
-    ) -> Iterator[str]:
+    def qr(self, op: Op) -> Iterator[str]:
+        """Compute QR decompositions."""
+        (a,) = op.args
+        *stack, m, n = a.shape
+        if op.kwargs.get("mode", "reduced") != "reduced" and m > n:
+            raise UnfitError("a complete basis")
+        work = Value(a.shape, a.dtype)
+        factors = Value((*stack, min(m, n)), a.dtype)
+        yield from self._factorised(a, work)
+        for value in (*op.outs, factors):
+            self.layout.allocate(value)
+        first, *rest = [self._first(value, tuple(stack)) for value in (work, *op.outs, factors)]
+        call = f"householder({first}, u8({m}), u8({n}), {', '.join(rest)})"
+        yield from self._checked(call, tuple(stack))
+
+    def _eliminated(self, op: Op, a: Value, stack: Shape) -> Iterator[str]:
         """Replace the right sides in the output by the solutions."""
         work = Value((*stack, *a.shape[-2:]), a.dtype)
-        yield from self._copied(a, work)
-        columns = f"u8({math.prod(op.out.shape[len(stack) + 1 :])}){flags}"
-        call = f"{kernel}({self._work(work)}, {self._first(op.out, stack)}, {columns})"
+        yield from self._factorised(a, work)
+        columns = f"u8({math.prod(op.out.shape[len(stack) + 1 :])})"
+        call = f"eliminate({self._work(work)}, {self._first(op.out, stack)}, {columns})"
         yield from self._checked(call, stack)
+
+    def _factorised(self, x: Value, to: Value) -> Iterator[str]:
+        """Copy matrices to a value in which they are factorised."""
+        if max(x.shape[-2:]) > (MAX_MATRIX_IN_LOOP if self.layout.loops else MAX_MATRIX):
+            raise LargeError("a large matrix")
+        yield from self._copied(x, to)
 
     def _copied(self, x: Value, to: Value) -> Iterator[str]:
         """Copy matrices, broadcast over the stack, to a value."""
-        if max(x.shape[-2:-1] or x.shape) > MAX_MATRIX:
-            raise LargeError("a large matrix")
         if not x.size or CODES.get(x.dtype, "")[:1] != "f":
             raise UnfitError("a matrix of another type")
         if len(to.shape) > len(INDICES):

@@ -62,7 +62,7 @@ def _numpy_calls(group: FusionGroup) -> int:
 _LINALG = frozenset(
     [
         *("np.linalg.solve", "np.linalg.inv", "np.linalg.slogdet", "np.linalg.cholesky"),
-        *("kernels.inverses", "solve_triangular"),
+        *("np.linalg.qr", "kernels.inverses", "solve_triangular"),
     ]
 )
 _LINALG_CALLS = 25

@@ -394,6 +394,7 @@ WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "kernels.inverses": _Statements.inverse,
     "np.linalg.slogdet": _Statements.slogdet,
     "np.linalg.cholesky": _Statements.cholesky,
+    "np.linalg.qr": _Statements.qr,
     "for": _Statements._for,
     "if": _Statements._if,
 }

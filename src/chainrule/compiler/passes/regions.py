@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Program, Value
 
 Pass = Callable[[Program], Program]
@@ -94,14 +95,22 @@ def _with_outputs(region: Program, keep: list[int] | None, eliminate: Pass) -> P
 
 
 def hoist_invariants(program: Program) -> Program:
-    """Turn loop-invariant carries and slices of loop bodies into free values."""
+    """Turn loop-invariant carries and slices of loop bodies into free values.
+
+    Ops of a `for` that read only free values move before the loop.
+    """
     definitions: dict[Value, Op] = {}
     same: dict[Value, Value] = {}
     ops: list[Op] = []
     for op in program.ops:
-        op = op.substitute(lambda v: same.get(v, v))
+        op = _reads_copied(op.substitute(lambda v: same.get(v, v)), definitions)
         if op.function in ("for", "while"):
             op, invariant = _hoist_from_loop(op, definitions)
+            if op.function == "for":
+                op, moved = _hoist_ops(op)
+                ops += moved
+                definitions.update((v, each) for each in moved for v in each.outs)
+                invariant |= _invariant_results(op)
             for out, value in invariant.items():
                 if out.shape == value.shape:
                     same[out] = value
@@ -139,11 +148,46 @@ def _hoist_from_loop(op: Op, definitions: dict[Value, Op]) -> tuple[Op, dict[Val
         ]
         regions.append(each)
     invariant = {op.outs[i]: value for i, value in fixed.items() if i < count}
-    if op.function == "for":
-        defined = {*body.inputs, *(v for inner in body.ops for v in inner.outs)}
-        pairs = zip(op.outs[count:], regions[-1].outputs[count:], strict=True)
-        invariant |= {out: value for out, value in pairs if value not in defined}
     return with_regions(op, tuple(regions)), invariant
+
+
+def _hoist_ops(op: Op) -> tuple[Op, list[Op]]:
+    """Return a `for` without the ops that read only free values, and these.
+
+    Ops without operands stay: they are cheap, and written to in place.
+    """
+    body = op.regions[-1]
+    bound = {*body.inputs}
+    kept, moved = [], []
+    for each in body.ops:
+        stays = not each.inputs or each.regions or each.function == DRAW or not each.outs
+        if stays or not bound.isdisjoint(each.inputs):
+            bound.update(each.outs)
+            kept.append(each)
+        else:
+            moved.append(each)
+    return with_regions(op, (*op.regions[:-1], body.with_ops(kept))) if moved else op, moved
+
+
+def _invariant_results(op: Op) -> dict[Value, Value]:
+    """Return the results of a `for` that stack the same free value, with it."""
+    body, count = op.regions[-1], len(op.args[0])
+    bound = {*body.inputs, *(v for each in body.ops for v in each.outs)}
+    pairs = zip(op.outs[count:], body.outputs[count:], strict=True)
+    return {out: value for out, value in pairs if value not in bound}
+
+
+def _reads_copied(op: Op, definitions: dict[Value, Op]) -> Op:
+    """Return an op that reads entries of a stack of copies as copies of one."""
+    source = definitions.get(op.args[0]) if op.function == "getitem" else None
+    if source is None or source.function != "np.broadcast_to":
+        return op
+    one, key = source.args[0], op.args[1]
+    first, *rest = key if isinstance(key, tuple) else (key,)
+    is_stack = isinstance(one, Value) and one.shape == source.out.shape[1:]
+    if is_stack and isinstance(first, slice | int) and rest in ([], [Ellipsis]):
+        return Op("np.broadcast_to", (one, op.out.shape), {}, op.outs, op.location)
+    return op
 
 
 def _lookup(others: dict[Value, Value], value: Value) -> Value:
