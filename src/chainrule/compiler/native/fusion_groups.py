@@ -52,6 +52,7 @@ class FusionGroup:
         self.level = 0  # above the levels of all predecessors
         self.predecessors: set[FusionGroup] = set()
         self.successors: set[FusionGroup] = set()
+        self.barriers: set[FusionGroup] = set()  # predecessors that it can't be merged with
 
     def run_after(self, other: FusionGroup) -> None:
         """Record that another group must finish before this one begins."""
@@ -153,8 +154,9 @@ class _Partition:
         read = inputs if shape is None else bases  # loops read the bases of views
         producers = {self.producer[v] for v in read if v in self.producer}
         chosen = None
+        barriers: set[FusionGroup] = set()
         if shape is not None:
-            barriers = {h for v in inputs if (h := self._barrier(v)) is not None}
+            barriers.update(h for v in inputs if (h := self._barrier(v)) is not None)
             chosen = self._choose(shape, producers, barriers, bases)
         if chosen is None:
             chosen = self._new(shape)
@@ -172,6 +174,7 @@ class _Partition:
             chosen.owners.add(owner)
         chosen.ops.append((number, op))
         chosen.bases |= bases
+        chosen.barriers |= barriers
         for value in op.outs:
             self.producer[value] = chosen
         if shape is not None and op.function not in REDUCTIONS:
@@ -206,7 +209,7 @@ class _Partition:
         """Merge a group into its predecessor of the same shape, if dependences allow it."""
         if first.shape != second.shape or first not in self.open[second.shape or ()]:
             return
-        if any(self._barrier(v) is first for _, op in second.ops for v in op.inputs):
+        if first in second.barriers:
             return
         level = max([first.level, *(c.level + 1 for c in second.predecessors - {first})])
         others = first.successors - {second}
@@ -215,6 +218,7 @@ class _Partition:
         first.level = level
         first.ops = sorted([*first.ops, *second.ops], key=lambda item: item[0])
         first.bases |= second.bases
+        first.barriers |= second.barriers
         first.owners |= second.owners
         for owner in second.owners:
             self.readers[owner].add(first)
@@ -229,6 +233,9 @@ class _Partition:
         for group in second.successors:
             group.predecessors.discard(second)
             group.run_after(first)
+            if second in group.barriers:
+                group.barriers.discard(second)
+                group.barriers.add(first)
         self.open[second.shape or ()].remove(second)
         del self.groups[second.number]
 
