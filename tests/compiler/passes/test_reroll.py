@@ -279,6 +279,22 @@ def test_a_list_that_loops_made_in_turns_is_read_as_one_table(lag: int) -> None:
     assert max(lengths) < min(lengths) + 40
 
 
+@pytest.mark.parametrize("lag", [6, 7, 8])
+def test_a_loop_ends_before_a_step_that_reads_its_first(lag: int) -> None:
+    def delayed(x: Any, a: Any) -> Any:
+        ys = [x * (k + 1) for k in range(lag)]
+        for _ in range(lag + reroll.MIN_STEPS):
+            y = ys[-lag]
+            for _ in range(4):
+                y = (y * a).sin() + y.cos() * x
+            ys.append(y)
+        return sum(ys)
+
+    compiled = cr.compile(delayed, backend="numpy")
+    x, a = cr.ones(2), cr.tensor(0.7)
+    np.testing.assert_allclose(compiled(x, a), delayed(x, a), rtol=1e-6)
+
+
 def test_loops_in_loops_are_rolled_up_whatever_the_lengths() -> None:
     lengths = []
     for rows, columns in ((12, 11), (14, 14)):

@@ -346,7 +346,7 @@ class Operands:
         far = equal & (maker >= 0) & (distance >= 2 * period)
         # The places after which a loop must begin, so that a pair of operands has the same role.
         differs = ~equal & ((maker >= 0) | (other >= 0))
-        later = np.where(differs, np.maximum(maker, other), np.where(far, maker, -1))
+        later = np.where(differs, np.maximum(maker, other), np.where(far, other, -1))
         at_first = np.where(differs, np.maximum(maker, other - period), -1)
         # The last place where it can begin, so that the operand is of the step before, not sooner.
         carried = equal & (maker >= 0) & (distance > period) & ~far
