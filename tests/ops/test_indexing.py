@@ -301,6 +301,29 @@ def test_a_list_of_tensors_is_one_of_dimensions_as_in_pytorch():
         same_as_torch(program)
 
 
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+@pytest.mark.parametrize("values", [[[1, 0, 2], [0, 1, 0]], [1, 0]])
+def test_a_tensor_of_bytes_is_a_mask_as_in_pytorch(values):
+    def program(lib):
+        x, mask = lib.arange(6.0).reshape(2, 3), lib.tensor(values, dtype=lib.uint8)
+        y = x.clone()
+        y[mask] = y[mask] * 10
+        return x[mask], x.T[mask.T] if mask.ndim == 2 else x.T[:, mask], y
+
+    same_as_torch(program)
+
+
+def test_bytes_that_are_positions():
+    x = cr.arange(6.0).reshape(2, 3)
+    assert x[np.array([1, 0], np.uint8)].tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert cr.index_select(x, 0, cr.tensor([1], dtype=cr.uint8)).tolist() == [[3, 4, 5]]
+    with (
+        pytest.warns(UserWarning, match=r"uint8 is a mask, .* convert positions with .long\(\)"),
+        pytest.raises(IndexError, match="mask has size 1 and the tensor size 2"),
+    ):
+        x[cr.tensor([1], dtype=cr.uint8)]
+
+
 def test_an_empty_index_may_have_any_number_of_dimensions():
     def program(lib):
         index = lib.zeros(2, 0, dtype=lib.int64)

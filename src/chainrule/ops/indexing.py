@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, constant, either, one_dim, tensor_of, watched
+from chainrule.arguments import Operand, cast, constant, either, one_dim, tensor_of, watched
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.location import user_stack_level
@@ -187,11 +187,13 @@ def _as_index(part: Any, device: Any) -> Any:
     if part is None or part is Ellipsis or part.__class__ in (int, slice, bool):
         return part
     if isinstance(part, Tensor):
-        single = part._array.ndim == 0 and part._array.dtype.kind in "iu"
-        if single and is_known(part._array):
-            return int(part._array)
+        array = part._array
+        if array.dtype.char == "B" and not getattr(part, "numpy_indices", False):
+            array = _mask_of_bytes(array)
+        if array.ndim == 0 and array.dtype.kind in "iu" and is_known(array):
+            return int(array)
         # A copy: the graph keeps the index, and the tensor may be written to later.
-        found = part._array.copy()
+        found = array.copy()
     elif isinstance(part, np.generic) and not isinstance(part, np.bool_):
         return part.__index__() if isinstance(part, np.integer) else _raise_invalid_index(part)
     elif isinstance(part, ndarray | list | tuple | range | np.bool_):
@@ -211,6 +213,16 @@ def _as_index(part: Any, device: Any) -> Any:
     if found.dtype.kind not in "iub":
         _raise_invalid_index(found)
     return found if device is None else move(found, device)
+
+
+def _mask_of_bytes(array: Array) -> Array:
+    """Return a tensor of uint8 as the mask that it is in PyTorch, from before it had bools."""
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+        "instead. A tensor of uint8 is a mask, as in PyTorch: convert positions with .long()",
+        stacklevel=user_stack_level(),
+    )
+    return array != 0
 
 
 def _index_array(part: Any) -> Array:
@@ -450,6 +462,7 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     if ndim == 0:
         return reshape_result(get_item(reshape(input, (1,)), reshape(index, -1)), ())
     index = index if index._array.ndim else reshape(index, (1,))
+    index = cast(index, np.int64) if index._array.dtype.char == "B" else index  # not a mask
     before = (slice(None),) * number
     try:
         if input._array.__class__ is ndarray:
