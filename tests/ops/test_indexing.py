@@ -305,7 +305,7 @@ def test_a_list_of_tensors_is_one_of_dimensions_as_in_pytorch():
 @pytest.mark.parametrize("values", [[[1, 0, 2], [0, 1, 0]], [1, 0]])
 def test_a_tensor_of_bytes_is_a_mask_as_in_pytorch(values):
     def program(lib):
-        x, mask = lib.arange(6.0).reshape(2, 3), lib.tensor(values, dtype=lib.uint8)
+        x, mask = lib.arange(6.0).reshape(2, 3), lib.tensor(values).byte()
         y = x.clone()
         y[mask] = y[mask] * 10
         return x[mask], x.T[mask.T] if mask.ndim == 2 else x.T[:, mask], y
