@@ -184,10 +184,38 @@ def test_complex_equations_need_not_be_holomorphic(z: complex) -> None:
             assert cr.jvp(f, z, g)[1] == pytest.approx(cr.jvp(solver, z, g)[1])
 
 
+def total(tree: Any) -> Any:
+    return sum((np.sin(leaf) ** 2).sum() for leaf in cr.tree.leaves(tree))
+
+
+@pytest.mark.parametrize("name", ["cube root", "ridge", "linear", "matrix", "quadratic program"])
+def test_solvers_in_recorded_operations_are_compiled(name: str) -> None:
+    solver, residual, recorded, at = CASES[name]
+    solve = cr.implicit_function(solver, residual)
+    at = np.asarray(at)
+
+    def derivatives(function: Any, x: Any) -> Any:
+        loss = lambda x: total(function(x))  # noqa: E731
+        return cr.grad(loss)(x), cr.hessian(loss)(x), cr.jvp(loss, x, x)[1]
+
+    got = cr.compile(lambda x: derivatives(solve, x), backend="numpy")(at)
+    for found, wanted in zip(got, derivatives(recorded, at), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_a_compiled_solver_loops_until_it_has_converged() -> None:
+    def steps(a: Any) -> Any:
+        step = lambda x: x - (x**3 - a) / (3 * x**2)  # noqa: E731
+        return cr.while_loop(lambda x: cr.abs(x**3 - a) > 1e-12 * a, step, 0 * a + 1)
+
+    root = cr.compile(cr.grad(cr.implicit_function(steps, lambda x, a: x**3 - a)), backend="numpy")
+    assert [root(np.array(a)) for a in (8.0, 1000.0)] == pytest.approx([1 / 12, 1 / 300])
+
+
 def test_a_compiled_function_says_what_to_compile_instead() -> None:
-    f = cr.implicit_function(newton, lambda x, a: x**3 - a)
-    with pytest.raises(cr.CompileError, match="compile what it calls"):
-        cr.compile(f)(cr.tensor(8.0))
+    f = cr.implicit_function(bisection, lambda x, e: x - e * np.sin(x) - 1)
+    with pytest.raises(cr.CompileError, match=r"compile what it calls.*while_loop"):
+        cr.compile(f)(cr.tensor(0.5))
     compiled = cr.implicit_function(newton, cr.compile(lambda x, a: x**3 - a))
     a = cr.tensor(8.0, dtype=cr.float64)
     assert cr.grad(compiled)(a).item() == pytest.approx(1 / 12)

@@ -77,7 +77,9 @@ def _compile_error(title: str) -> CompileError:
     return CompileError(
         f"{title}: a solver or a foreign function needs numbers, which a compiled function doesn't "
         "have while it is traced. Call it outside of the compiled function, and compile what it "
-        "calls: the objective, the residual, their derivatives"
+        "calls: the objective, the residual, their derivatives. Or write the solver in operations "
+        "that are traced, such as Newton's steps in while_loop(), and hand it to "
+        "implicit_function()"
     )
 
 
@@ -88,6 +90,17 @@ def with_numbers(title: str, function: Callable[[], list[Any]]) -> list[Any]:
     the example, and the results are batched arrays.
     """
     return _of_examples(title, function, no_grad(), symbols=False)
+
+
+def with_solver(title: str, function: Callable[[], list[Any]]) -> list[Any]:
+    """Call a solver that may be made of recorded operations: a compiled function traces it."""
+    interceptor = INTERCEPTOR.get()
+    if interceptor is None or hasattr(interceptor, "level"):
+        return with_numbers(title, function)
+    try:
+        return call_with({MODES: no_grad().entered(MODES.get())}, function)
+    except Exception as error:  # of whatever code that got no numbers
+        raise _compile_error(title) from error
 
 
 def with_foreign(title: str, function: Callable[[], list[Any]]) -> list[Any]:

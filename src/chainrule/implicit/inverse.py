@@ -13,7 +13,7 @@ from chainrule.autograd.location import user_stack_level
 from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.node import Edge
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import LazyModule, ndarray, numpy_xp, whole
+from chainrule.backend import LazyModule, is_known, ndarray, numpy_xp, whole
 from chainrule.backend.extensions import SCIPY
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, AutogradError, LinAlgError
@@ -125,6 +125,8 @@ class DenseInverse(Inverse):
         at = self._at
         matrix = at.matrix()
         array = matrix._array
+        if not is_known(array):  # of a compiled function: nothing can be checked
+            return matrix, None
         single = array.__class__ is ndarray
         factors = numpy_xp.lu_factor(array) if single else None
         diagonal = factors[0].diagonal() if factors else _pivots(whole(array))

@@ -18,7 +18,7 @@ from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.backend import is_known
 from chainrule.errors import ShapeError
-from chainrule.implicit.examples import with_numbers
+from chainrule.implicit.examples import with_solver
 from chainrule.implicit.implicit_node import solution
 from chainrule.implicit.inverse import inverse_maker
 from chainrule.implicit.vectors import VectorLayout, vector_of
@@ -70,7 +70,8 @@ def implicit_function(
     ShapeError, DTypeError
         If the residual has another number of elements than the solution, or is of integers.
     CompileError
-        In a compiled function, which has no numbers while it is traced.
+        In a compiled function, which has no numbers while it is traced, if `solver` needs some, as
+        SciPy's do. A solver in recorded operations and `while_loop` is compiled.
 
     Warns
     -----
@@ -84,7 +85,8 @@ def implicit_function(
     By the implicit function theorem, the solution x of F(x, θ) = 0 has the derivative
     dx = -(∂F/∂x)⁻¹ (∂F/∂θ) dθ, however it was computed: one linear system for each cotangent or
     tangent. Exact to every order, in both modes; a second derivative calls `residual` again. A
-    complex equation need not be holomorphic.
+    complex equation need not be holomorphic. A compiled function doesn't check that the residual is
+    zero, and its Jacobian not singular.
 
     References
     ----------
@@ -128,7 +130,7 @@ def implicit_function(
             found.append(split_aux(title, solver, solver(*given, **named), has_aux))
             return [numbers_of(vector_of(f"{title}: the solution", found[-1][0]))]
 
-        (value,) = with_numbers(f"{title}({title_of(solver)})", numbers)
+        (value,) = with_solver(f"{title}({title_of(solver)})", numbers)
         layout = VectorLayout(title, found[0][0])
         as_arrays = are_arrays((params, settings, layout.tree))
 
@@ -156,7 +158,7 @@ def without_history(tree: Any) -> Any:
     def plain(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        if not leaf.is_carried:
+        if not leaf.is_carried or not is_known(leaf._array):
             return leaf.detach()
         array = np.array(arrays_of(leaf))
         return array if array.ndim else array[()]
@@ -176,7 +178,8 @@ def _is_differentiated(call: Callable[[], Any]) -> bool:
 
 def numbers_of(vector: Tensor) -> Any:
     """Return the numbers of a tensor in an array of its own."""
-    return np.array(arrays_of(vector))
+    known = is_known(vector._array)
+    return np.array(arrays_of(vector)) if known else vector.detach().clone()._array
 
 
 def are_arrays(trees: Any) -> bool:
