@@ -136,6 +136,17 @@ def test_outside_of_the_support_and_for_invalid_shapes(name: str) -> None:
     assert np.isnan(invalid.item())
 
 
+@pytest.mark.parametrize("name", ["alpha", "levy_l", "powerlognorm", "ncf"])
+def test_at_the_end_of_the_support(name: str) -> None:
+    ours, scipys, shapes = getattr(cr.scipy.stats, name), getattr(scipy_stats, name), SHAPES[name]
+    end = cr.tensor(0.0, dtype=cr.float64, requires_grad=True)
+    density = ours.pdf(end, *shapes)
+    assert density.item() == scipys.pdf(0.0, *shapes)
+    if name != "ncf":  # whose support is closed
+        assert cr.autograd_grad(density, end)[0].item() == 0.0
+    assert ours.logpdf(end, *shapes).item() == -np.inf
+
+
 MOMENTS = {"gamma": 2.3, "t": 5.5, "genextreme": 0.2, "poisson": 2.4, "geom": 0.4, "rice": 0.8,
            "lognorm": 0.7, "pearson3": 0.4, "weibull_min": 1.7}  # fmt: skip
 

@@ -126,6 +126,15 @@ def test_fits_by_given_parameters_and_of_many_examples() -> None:
         cr.grad(lambda x: cr.scipy.stats.norm.fit(x, method="MM")[0])(DATA)
 
 
+@pytest.mark.filterwarnings("ignore:implicit_function. the residual is not zero")
+def test_a_support_that_ends_where_the_density_jumps_follows_the_data() -> None:
+    """Though SciPy's search ends a little before the data."""
+    low, high = np.argmin(DATA), np.argmax(DATA)
+    ends = cr.jacobian(lambda x: np.stack(cr.scipy.stats.truncexpon(
+        *cr.scipy.stats.truncexpon.fit(x)).support()))(DATA)  # fmt: skip
+    np.testing.assert_allclose(ends, np.eye(DATA.size)[[low, high]], atol=1e-9)
+
+
 def test_fits_at_a_kink_of_the_likelihood_raise() -> None:
     for name in ("laplace_asymmetric", "crystalball"):
         with pytest.raises(

@@ -50,8 +50,8 @@ def _f_density(xp: Any, dfn: Array, dfd: Array, nc: Array, f: Array) -> Array:
     special = xp.special
     total = dfn * f + dfd
     x, rest, a, b = dfn * f / total, dfd / total, dfn / 2, dfd / 2
-    log = special.xlogy(a, x) + special.xlogy(b, rest) - special.betaln(a, b) - nc * rest / 2
-    return xp.exp(log) * special.hyp1f1(-b, a, -nc * x / 2) / f
+    log = special.xlogy(a - 1, x) + special.xlogy(b, rest) - special.betaln(a, b) - nc * rest / 2
+    return xp.exp(log) * special.hyp1f1(-b, a, -nc * x / 2) * dfn / total  # x / f, also at 0
 
 
 _F: Mapping[str, Rule] = {

@@ -26,6 +26,9 @@ from chainrule.transforms.gradients import grad
 
 _AT_THE_END = 1e-7
 """Distance of the support's end from the data, in their spread, from which it is free."""
+_AT_A_STEP = 1e-4
+"""The same where the density jumps, so that the likelihood grows up to the data: the tolerance of
+SciPy's search."""
 
 
 def fit(dist: Any, data: Any, args: Any, settings: Mapping[str, Any]) -> Any:
@@ -76,9 +79,12 @@ def _fixed(dist: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _touching(dist: Any, theta: Any, data: Any) -> Any:
     """Return whether the support ends at the first, and at the last of the data."""
-    low, high = dist.support(*theta)
-    gaps = np.abs([data.min() - low, high - data.max()])
-    return np.asarray(gaps <= _AT_THE_END * np.ptp(data), float)
+    ends = np.array(dist.support(*theta))
+    with np.errstate(all="ignore"):
+        density = dist.pdf(ends, *theta)
+    jumps = (density > 0) & np.isfinite(density)
+    near = np.where(jumps, _AT_A_STEP, _AT_THE_END) * np.ptp(data)
+    return np.asarray(np.abs(ends - [data.min(), data.max()]) <= near, float)
 
 
 def _check_smooth(title: str, dist: Any, theta: Any, known: Any, data: Any) -> None:

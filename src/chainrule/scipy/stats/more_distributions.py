@@ -96,6 +96,7 @@ def distribution_of(name: str) -> Distribution:
         support=support(own),
         valid=conditions(own) if own_method(own, "argcheck") else None,
         discrete=name in DISCRETE.split(),
+        is_open=own._support_mask.__name__ == "_open_support_mask",
         counts=_COUNTS.get(name, ""),
         mean=moment(name, 0),
         var=moment(name, 1),
