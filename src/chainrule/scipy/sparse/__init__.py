@@ -25,6 +25,7 @@ import numpy as np
 import chainrule.numpy as cnp
 from chainrule.interop.operands import arrays_of
 from chainrule.scipy.dispatch import either_class, has_tensors, namespace_of
+from chainrule.scipy.sparse import csgraph as csgraph
 from chainrule.scipy.sparse import linalg as linalg
 from chainrule.scipy.sparse.matrix import SparseMatrix as SparseMatrix
 from chainrule.scipy.sparse.matrix import is_sparse, rearranged, recorded, scipy_sparse
