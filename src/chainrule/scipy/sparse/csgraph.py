@@ -45,8 +45,8 @@ def _find(name: str) -> Any:
     scipys: Callable[..., Any] = getattr(_scipys, name)
     if isinstance(scipys, type | ModuleType):
         return scipys
-    title, ours = f"scipy.sparse.csgraph.{name}", _RECORDED.get(name, _constant)
-    signature = inspect.signature(scipys)
+    ours: Callable[..., Any] = _RECORDED.get(name, _constant)
+    title, signature = f"scipy.sparse.csgraph.{name}", inspect.signature(scipys)
 
     @explaining(title)
     def either(*args: Any, **settings: Any) -> Any:
