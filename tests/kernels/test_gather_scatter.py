@@ -38,7 +38,7 @@ def draw(*shape: int) -> np.ndarray:
 @pytest.fixture
 def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the kernels that a test calls, where SciPy's is not used."""
-    monkeypatch.setattr(flat_indexing, "_sparse_product", lambda out, value: None)
+    monkeypatch.setattr(flat_indexing, "_sparse_product", lambda *_: None)
     names: list[str] = []
     for module, name in (
         (gather_scatter, "gather_along_last"),
@@ -179,6 +179,33 @@ def test_rows_are_added_by_a_sparse_product(
     assert bool(used) == (length > 2 and value.size >= 512)
     with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
         flat_indexing.add(found, np.full(batch, 50), value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("count", [511, 512, 3000])
+def test_numbers_are_added_by_a_sparse_product(
+    count: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums are those of np.add.at, to the last bit, also of nan, inf and signs of zero."""
+    sparse = pytest.importorskip("scipy.sparse")
+    used = []
+    original = sparse._sparsetools.csc_matvec
+    monkeypatch.setattr(
+        sparse._sparsetools, "csc_matvec", lambda *args: used.append(1) or original(*args)
+    )
+    index, value = RNG.integers(-50, 50, 2 * count)[::2], draw(count).astype(dtype)
+    value[:9] = np.inf, np.nan, -0.0, -np.inf, 0.0, -0.0, np.inf, 1e-40, 1e38
+    found = np.full(50, -0.0, dtype)
+    wanted = found.copy()
+    with np.errstate(all="ignore"):
+        flat_indexing.add(found, index, value)
+        np.add.at(wanted, index, value)
+    assert found.tobytes() == wanted.tobytes()
+    assert bool(used) == (count > 511 and dtype != "complex64")
+    before = found.copy()
+    with pytest.raises(IndexError, match="index -51 is out of bounds for axis 0 with size 50"):
+        flat_indexing.add(found, np.append(index[1:], -51), value)
+    assert found.tobytes() == before.tobytes() or count == 511  # NumPy adds up to the wrong one
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
     if index is not None and value.size >= _FLAT_MIN_ELEMENTS:
         length = value.size // index.size
         if length * (1 + (out.dtype.kind == "c")) >= _PRODUCT_MIN_LENGTH:
-            product = _sparse_product(out, value)
+            product = _sparse_product("csc_matvecs", out, value)
             if product is not None:
                 return _add_by_product(product, out, index, value)
         if value.size >= _ROUNDS_MIN_ELEMENTS and length >= _ROUNDS_MIN_LENGTH:
@@ -325,14 +325,36 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
         out, key = out.reshape(-1), found.reshape(-1)
     if ufunc is not np.add:
         _extremes_at(ufunc, out, key, value)
-    elif out.ndim > 1 or not _is_row(key, value) or not add_runs(out, key, value):
+    elif out.ndim > 1 or not _is_row(key, value) or value.size < _FLAT_MIN_ELEMENTS:
         np.add.at(out, key, value)
+    else:
+        add_each(vector_product(out, value), out, _normalized(key, len(out), 0), value)
     return None
 
 
 def _is_row(key: Any, value: Array) -> bool:
     """Return whether an index is an array in one dimension, with a value for each number."""
     return key.__class__ is np.ndarray and key.dtype.kind == "i" and key.shape == value.shape
+
+
+def vector_product(out: Array, value: Array) -> Any:
+    """Return what `add_each` adds many real numbers with, in half the time; None for others."""
+    return None if out.dtype.kind == "c" else _sparse_product("csc_matvec", out, value)
+
+
+def add_each(product: Any, out: Array, positions: Array, value: Array) -> None:
+    """Add numbers at positions in range, all in one dimension, in their order.
+
+    `product` is the `vector_product` of all that are added.
+    """
+    if add_runs(out, positions, value):
+        return
+    if product is None:
+        np.add.at(out, positions, value)
+    else:  # the matrix is a column of them
+        ends, one = np.array([0, positions.size]), np.ones(1, out.dtype)
+        rows, column = np.ascontiguousarray(positions), np.ascontiguousarray(value)
+        product(len(out), 1, ends, rows, column, one, out)
 
 
 def add_runs(out: Array, index: Array, value: Array) -> bool:
@@ -380,8 +402,8 @@ def _row_index(out: Array, key: Any, value: Array) -> Array | None:
     return index if index.size and value.shape == index.shape + out.shape[1:] else None
 
 
-def _sparse_product(out: Array, value: Array) -> Any:
-    """Return SciPy's routine that adds the product of a sparse and a dense matrix; None without it.
+def _sparse_product(routine: str, out: Array, value: Array) -> Any:
+    """Return SciPy's routine that adds the product of a sparse matrix; None without it.
 
     It is not public, and the public product adds to new memory. SciPy is imported for many elements
     alone.
@@ -391,10 +413,10 @@ def _sparse_product(out: Array, value: Array) -> Any:
     if "scipy.sparse" not in sys.modules and value.size < _IMPORT_MIN_ELEMENTS:
         return None
     try:
-        from scipy.sparse._sparsetools import csc_matvecs
+        from scipy.sparse import _sparsetools
     except ImportError:
         return None
-    return csc_matvecs
+    return getattr(_sparsetools, routine, None)
 
 
 def _add_by_product(product: Any, out: Array, index: Array, value: Array) -> None:

@@ -91,10 +91,10 @@ def add_along_last(out: Array, index: Array, value: Array) -> bool:
     rows = out.reshape(-1, out.shape[-1])
     index = index.reshape(-1, index.shape[-1])
     value = value.reshape(index.shape)
+    product = flat_indexing.vector_product(out, value)
     for chunk, positions in _flat_positions(index, rows.shape[1]):
         part = rows[chunk].reshape(-1), positions.reshape(-1), value[chunk].reshape(-1)
-        if not flat_indexing.add_runs(*part):
-            np.add.at(*part)
+        flat_indexing.add_each(product, *part)
     return True
 
 
