@@ -208,6 +208,24 @@ def test_numbers_are_added_by_a_sparse_product(
     assert found.tobytes() == before.tobytes() or count == 511  # NumPy adds up to the wrong one
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
+@pytest.mark.parametrize("shape", [(30, 40), (600, 40), (3, 50, 40)])
+def test_columns_are_added_in_blocks_of_rows(shape: tuple[int, ...], dtype: str) -> None:
+    """The sums are those of np.add.at, to the last bit, also of nan, inf and signs of zero."""
+    index = RNG.integers(-40, 40, 77)
+    value = (9 * draw(*shape[:-1], index.size)).astype(dtype)
+    if dtype == "float32":
+        value.reshape(-1)[:9] = np.inf, np.nan, -0.0, -np.inf, 0.0, -0.0, np.inf, 1e-40, 1e38
+    found = np.zeros(shape, dtype)
+    wanted = found.copy()
+    with np.errstate(all="ignore"):
+        flat_indexing.add(found, (..., index), value)
+        np.add.at(wanted, (..., index), value)
+    assert found.tobytes() == wanted.tobytes()
+    with pytest.raises(IndexError, match=f"index 40 is out of bounds for axis {len(shape) - 1}"):
+        flat_indexing.add(found, (..., np.full(77, 40)), value)
+
+
 @pytest.mark.parametrize(
     ("name", "index", "used"),
     [

@@ -315,11 +315,12 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
         if value.size >= _ROUNDS_MIN_ELEMENTS and length >= _ROUNDS_MIN_LENGTH:
             return _add_rows(out, index, value, zeros)
         return _add_entries(out, index, value)
-    found = (
-        flat_positions(key, out.shape)
-        if out.ndim > 1 and value.size >= _FLAT_MIN_ELEMENTS
-        else None
-    )
+    found = None
+    if out.ndim > 1 and value.size >= _FLAT_MIN_ELEMENTS:
+        columns = _column_index(out, key, value) if ufunc is np.add else None
+        if columns is not None:
+            return _add_columns(out, columns, value)
+        found = flat_positions(key, out.shape)
     if found is not None:
         value = np.broadcast_to(value, found.shape).reshape(-1)
         out, key = out.reshape(-1), found.reshape(-1)
@@ -400,6 +401,32 @@ def _row_index(out: Array, key: Any, value: Array) -> Array | None:
     if index.__class__ is not np.ndarray or index.dtype.kind != "i" or out.ndim < 2:
         return None
     return index if index.size and value.shape == index.shape + out.shape[1:] else None
+
+
+def _column_index(out: Array, key: Any, value: Array) -> Array | None:
+    """Return the one integer index, in one dimension, of the last axis; None for other keys."""
+    taken = _take_axis(key, out.ndim)
+    if taken is None or taken[1] != out.ndim - 1 or value.shape != out.shape[:-1] + taken[0].shape:
+        return None
+    return taken[0] if taken[0].ndim == 1 else None
+
+
+def _add_columns(out: Array, index: Array, value: Array) -> None:
+    """Add columns, in blocks of rows, all of which have the same positions."""
+    width, length = out.shape[-1], index.size
+    rows, values = out.reshape(-1, width), value.reshape(-1, length)
+    step = max(_COLUMN_POSITIONS // length, 1)
+    starts = np.arange(min(step, len(rows)))[:, None] * width
+    positions = (starts + _normalized(index, width, out.ndim - 1)).reshape(-1)
+    product = vector_product(out, value)
+    for first in range(0, len(rows), step):
+        block = values[first : first + step]
+        places = positions[: block.size]
+        add_each(product, rows[first : first + step].reshape(-1), places, block.reshape(-1))
+
+
+_COLUMN_POSITIONS = 1 << 14
+"""Number of positions of a block of rows."""
 
 
 def _sparse_product(routine: str, out: Array, value: Array) -> Any:
