@@ -158,6 +158,27 @@ def test_topk_selects_like_a_stable_sort(shape, levels, largest):
         np.testing.assert_array_equal(found.values.numpy(), np.take_along_axis(x, order, -1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("kind", ["distinct", "equal", "nan", "infinite", "limits"])
+def test_the_largest_few_are_those_of_a_stable_sort(kind: str, dtype: str) -> None:
+    """Also nan, which is larger than any, and the numbers that replace those that are found."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(*((-(10**6), 10**6) if kind == "distinct" else (-9, 9)), (50, 100))
+    x = x.astype(dtype)
+    if kind == "limits":
+        x[:, 3:] = -np.inf if x.dtype.kind == "f" else np.iinfo(dtype).min
+    elif x.dtype.kind == "f" and kind in ("nan", "infinite"):
+        x[rng.random(x.shape) < 0.04] = np.nan if kind == "nan" else np.inf
+    descending = 99 - np.argsort(x[:, ::-1], 1, kind="stable")[:, ::-1]
+    for k in (1, 4, 20):
+        largest, smallest = (cr.topk(cr.from_numpy(x), k, 1, which) for which in (True, False))
+        assert np.array_equal(largest.indices.numpy(), descending[:, :k])
+        assert np.array_equal(smallest.indices.numpy(), np.argsort(x, 1, kind="stable")[:, :k])
+        assert np.array_equal(
+            largest.values.numpy(), np.take_along_axis(x, descending[:, :k], 1), equal_nan=True
+        )
+
+
 @pytest.mark.parametrize("shape", ROWS_TO_SELECT_FROM)
 @pytest.mark.parametrize("levels", [10**9, 40])
 def test_quantiles_select_like_a_stable_sort(shape, levels):
