@@ -139,3 +139,18 @@ def test_vmaps_can_be_compiled(start: int) -> None:
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_a_vmap_gives_the_results_of_each_example(cases: list[Case]) -> None:
     demand(check_lanes, cases)
+
+
+@pytest.mark.filterwarnings("error")  # as of functions that run for each example in turn
+@pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
+def test_remainders_have_rules(name: str) -> None:
+    x = cr.linspace(-9.0, 9.0, 10_000).reshape(2, 5000)
+    function = getattr(cr, name)
+    assert cr.equal(cr.vmap(lambda row: function(row, 0.75))(x), function(x, 0.75))
+    found = cr.vmap(cr.grad(lambda row: function(2.5, row * row).sum()))(x)
+    assert cr.equal(found, cr.grad(lambda x: function(2.5, x * x).sum())(x))
+
+
+def test_the_largest_few_of_long_rows() -> None:
+    x = cr.sin(cr.arange(3 * 5000.0)).reshape(3, 5000)
+    assert cr.equal(cr.vmap(lambda row: cr.topk(row, 4).indices)(x), cr.topk(x, 4).indices)

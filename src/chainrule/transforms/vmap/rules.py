@@ -42,7 +42,7 @@ Shape = tuple[int, ...]
     *("astype", "angle", "i0", "sinc", "iscomplex", "isreal", "fix", "copy"),
     *(set(KERNELS["elementwise"]) | set(KERNELS["special"]) | set(KERNELS["normal"])),
     *KERNELS["incomplete"],
-    *("expm1", "log1p", "bits"),
+    *("expm1", "log1p", "bits", "remainder", "fmod", "floor_divide"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
     # Calls that `BatchedNamespace` doesn't answer itself. Most arguments are arrays of this level,
