@@ -25,6 +25,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import real_dtype
 from chainrule.errors import ShapeError
+from chainrule.ops.statistics import squared_magnitudes
 
 __all__ = [
     "amax",
@@ -301,11 +302,8 @@ def var(
     x = floating(cast(tensor_of(input), dtype))
     centre = _mean(x, _count("var", x, dim, True, mask), dim, True, mask)
     deviation = _filled("var", x, mask, 0, None) - ops.where(ops.isnan(centre), 0, centre)
-    squares = ops.square(ops.real(deviation))
-    if x.dtype.kind == "c":
-        squares = squares + ops.square(ops.imag(deviation))
     freedom = _count("var", x, dim, keepdim, mask) - lost
-    return _mean(squares, freedom, dim, keepdim, mask)
+    return _mean(squared_magnitudes(deviation), freedom, dim, keepdim, mask)
 
 
 def std(

@@ -14,6 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import real_dtype
 from chainrule.errors import ArgumentError
 from chainrule.interop.operands import array_of, constant
+from chainrule.ops.statistics import squared_magnitudes
 
 Axis = Any
 
@@ -134,15 +135,10 @@ def var(
     mean = _mean(a, axis, keepdims=True, where=mask) if mean is None else mean
     centred = fill(a - mean, mask, 0)
     freedom = ops.clamp(_count(a, mask, axis, keepdims) - correction, min=0)
-    return cast(xp.sum(squared(centred), axis=axis, keepdims=keepdims) / freedom, dtype)
+    return cast(xp.sum(squared_magnitudes(centred), axis=axis, keepdims=keepdims) / freedom, dtype)
 
 
 _mean = mean
-
-
-def squared(x: Tensor) -> Tensor:
-    """Return the squares of the magnitudes, as real numbers."""
-    return ops.real(x * ops.conj(x)) if x.is_complex() else ops.square(x)
 
 
 def _for_variance(a: Tensor, dtype: Any) -> Tensor:

@@ -17,7 +17,8 @@ from chainrule.errors import ArgumentError
 from chainrule.interop import reductions
 from chainrule.interop.manipulation import flat
 from chainrule.interop.operands import array_of, constant, in_double
-from chainrule.interop.reductions import correction_of, mask_of, mean, root, squared
+from chainrule.interop.reductions import correction_of, mask_of, mean, root
+from chainrule.ops.statistics import squared_magnitudes
 from chainrule.primitives import elementwise
 
 Axis = Any
@@ -183,7 +184,7 @@ def nanvar(
     present = _present(a, where)
     middle = nanmean(a, axis, keepdims=True, where=where) if mean is None else mean
     centred = ops.where(present, a - middle, 0)
-    total = xp.sum(squared(centred), axis=axis, keepdims=keepdims)
+    total = xp.sum(squared_magnitudes(centred), axis=axis, keepdims=keepdims)
     return cast(total / _freedom(a, present, axis, keepdims, correction), dtype)
 
 

@@ -110,12 +110,12 @@ def var(
     dims = many_dims(over(dim, axis), input.ndim)
     count = math.prod(input.shape if dims is None else [input.shape[i] for i in dims])
     if count == 0:
-        total = _sum(_squares(input), axis=dims, keepdims=keepdim or keepdims)
+        total = _sum(squared_magnitudes(input), axis=dims, keepdims=keepdim or keepdims)
     else:
         centred = elementwise.subtract.apply(
             input, reductions.mean.apply(input, axis=dims, keepdims=True)
         )
-        total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
+        total = _sum(squared_magnitudes(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
     lost = 1 if lost is None else lost
     freedom = count - lost
@@ -131,7 +131,7 @@ def var(
     return elementwise.multiply.apply(total, 1 / freedom if freedom > 0 else undefined)
 
 
-def _squares(x: Tensor) -> Tensor:
+def squared_magnitudes(x: Tensor) -> Tensor:
     """Return |x|², which is real also for complex x."""
     if x._array.dtype.kind == "c":
         return elementwise.real.apply(elementwise.multiply.apply(x, elementwise.conj.apply(x)))

@@ -25,6 +25,7 @@ from chainrule.errors import (
 from chainrule.implicit import implicit_function
 from chainrule.interop.operands import array_of
 from chainrule.linalg.arguments import apply_lapack
+from chainrule.ops.statistics import squared_magnitudes
 from chainrule.primitives import decompositions
 from chainrule.primitives.primitive import general
 from chainrule.scipy.linalg.arguments import TABLE, adjoint, operands, square
@@ -165,8 +166,7 @@ def eigvalsh(a: Any, b: Any = None, **settings: Any) -> Tensor:
 
 def _normalised(vectors: Tensor) -> Tensor:
     """Return vectors of length 1."""
-    squares = ops.square(ops.real(vectors)) + ops.square(ops.imag(vectors))
-    return vectors / ops.sqrt(ops.sum(squares, dim=-2, keepdim=True))
+    return vectors / ops.sqrt(ops.sum(squared_magnitudes(vectors), dim=-2, keepdim=True))
 
 
 def _in_phase(vectors: Tensor, scipys: Callable[[], Any]) -> Tensor:
