@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.creation import zeros
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentTypeError, AutogradError
 from chainrule.linalg import vector_norm
 from chainrule.ops import stack
+from chainrule.pytree import Stateful, describe
 
 __all__ = [
     "clip_grad_norm_",
@@ -22,8 +24,15 @@ __all__ = [
 Parameters = Tensor | Iterable[Tensor]
 
 
-def _listed(parameters: Parameters) -> Sequence[Tensor]:
-    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+def _listed(parameters: Any) -> Sequence[Tensor]:
+    is_single = isinstance(parameters, Tensor | Stateful)
+    listed = [parameters] if is_single else list(parameters)
+    for each in listed:
+        if not isinstance(each, Tensor):
+            raise ArgumentTypeError(
+                f"expected Tensors, but got {describe(each)}: of a module, give module.parameters()"
+            )
+    return listed
 
 
 def _gradients(parameters: Parameters) -> list[Tensor]:
