@@ -211,12 +211,13 @@ def find_caller() -> Caller | None:
 
 def called_name(caller: FrameType | None = None) -> str:
     """Return the name of the public function or class of ours that the user called, else ""."""
-    inner, frame = None, sys._getframe(1)
+    name, frame = "", sys._getframe(1)
     while frame is not caller and frame.f_back is not None:
         if INTERNAL[frame.f_code.co_filename]:
-            inner = frame
+            is_decorator = frame.f_globals["__name__"] in _DECORATING
+            name = name if is_decorator else _public_name(frame)
         frame = frame.f_back
-    return "" if inner is None else _public_name(inner)
+    return name
 
 
 def _public_name(frame: FrameType) -> str:
@@ -238,6 +239,9 @@ def _public_name(frame: FrameType) -> str:
     is_known = name in frame.f_globals.get("__all__", ()) or hasattr(tensor, name)
     return name if is_known else ""
 
+
+_DECORATING = ("chainrule.autograd.modes", "chainrule.interrupts")
+"""Modules whose functions call others with modes or context variables set."""
 
 _CALLED_BY_NUMPY = {"array_function": "function", "array_ufunc": "ufunc"}
 """Names of functions by which NumPy hands calls over, and their argument that the user called."""
