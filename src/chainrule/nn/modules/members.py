@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, MutableMapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.tensor import Tensor
@@ -79,6 +79,18 @@ class NotInitialized:
     def __get__(self, module: Any | None, owner: type) -> Any:
         if module is not None:
             raise not_initialized(module, "Module.__init__() has not been called")
+
+
+def missing_forward(module: Module) -> str:
+    """Return what an error says of a module that is called and has no `forward`."""
+    import difflib  # for errors alone
+
+    mend = "define forward(self, ...) in the class"
+    if isinstance(module, Iterable):
+        mend = "it holds modules alone: call each, as in for layer in layers: x = layer(x)"
+    elif close := difflib.get_close_matches("forward", vars(type(module)), 1, 0.8):
+        mend = f"is {close[0]!r} misspelt?"
+    return f'Module [{type(module).__name__}] is missing the required "forward" function: {mend}'
 
 
 def not_initialized(module: Any, text: str) -> AttributeError:

@@ -37,6 +37,7 @@ from chainrule.nn.modules.members import (
     Members,
     NotInitialized,
     check_member,
+    missing_forward,
     not_initialized,
 )
 from chainrule.nn.modules.state import (
@@ -55,16 +56,7 @@ _OPERATIONS = ("chainrule.ops.", "chainrule.nn.functional.")
 
 def _no_forward(self: Module, *inputs: Any) -> Any:
     """Compute the outputs; every subclass has its own."""
-    import difflib  # for errors alone
-
-    mend = "define forward(self, ...) in the class"
-    if isinstance(self, Iterable):
-        mend = "it holds modules alone: call each, as in for layer in layers: x = layer(x)"
-    elif close := difflib.get_close_matches("forward", vars(type(self)), 1, 0.8):
-        mend = f"is {close[0]!r} misspelt?"
-    raise NotImplementedError(
-        f'Module [{type(self).__name__}] is missing the required "forward" function: {mend}'
-    )
+    raise NotImplementedError(missing_forward(self))
 
 
 class Module(Stateful, Hooked):
