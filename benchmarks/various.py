@@ -13,7 +13,7 @@ from typing import Any
 
 import harness
 import numpy as np
-from programs import models, steps
+from programs import estimation, models, steps
 from programs.peers import is_installed
 
 import chainrule as cr
@@ -657,7 +657,7 @@ PROGRAMS = (
     *(kalman, hidden_markov, particle_filter, alignment, graph_layers, bag_of_words),
     *(newton, heat, waves, predator_prey, control, barrier, gaussian_process, spline),
     *(mixture, deconvolution, lens, medium_network, ensemble, recurrent),
-    *map(of_steps, (*steps.PROGRAMS, *models.PROGRAMS)),
+    *map(of_steps, (*steps.PROGRAMS, *models.PROGRAMS, *estimation.PROGRAMS)),
 )
 
 

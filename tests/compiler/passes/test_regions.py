@@ -55,6 +55,21 @@ def test_invariants_of_inner_loops_leave_both() -> None:
     assert "np.cos(" not in in_loops(compiled.source)
 
 
+def observed(x: Any, rate: Any) -> Any:
+    costs = []
+    for t in range(20):
+        x = x - rate * (x * (t + 1)).sin()
+        costs.append((x * x).sum())
+    return cr.stack(costs).sum()
+
+
+def test_gradients_of_sums_are_no_stacks() -> None:
+    compiled = cr.compile(cr.grad(observed), backend="numpy")
+    x, rate = cr.tensor(A[0].copy()), cr.tensor(0.1, dtype=cr.float64)
+    np.testing.assert_allclose(compiled(x, rate), cr.grad(observed)(x, rate), rtol=1e-12)
+    assert "np.broadcast_to(" not in compiled.source
+
+
 def test_writes_in_steps_leave_invariants_as_they_are() -> None:
     def written(x: Any, start: Any) -> Any:
         total = x

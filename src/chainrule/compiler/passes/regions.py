@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Any
 
@@ -107,7 +107,7 @@ def hoist_invariants(program: Program) -> Program:
         if op.function in ("for", "while"):
             op, invariant = _hoist_from_loop(op, definitions)
             if op.function == "for":
-                op, moved = _hoist_ops(op)
+                op, moved = _hoist_ops(op, definitions, program.constants)
                 ops += moved
                 definitions.update((v, each) for each in moved for v in each.outs)
                 invariant |= _invariant_results(op)
@@ -151,22 +151,28 @@ def _hoist_from_loop(op: Op, definitions: dict[Value, Op]) -> tuple[Op, dict[Val
     return with_regions(op, tuple(regions)), invariant
 
 
-def _hoist_ops(op: Op) -> tuple[Op, list[Op]]:
+def _hoist_ops(
+    op: Op, definitions: dict[Value, Op], constants: dict[Value, Any]
+) -> tuple[Op, list[Op]]:
     """Return a `for` without the ops that read only free values, and these.
 
-    Ops without operands stay: they are cheap, and written to in place.
+    Ops of constants stay: they are cheap, written to in place, or known to be uniform.
     """
-    body = op.regions[-1]
+    body, count = op.regions[-1], len(op.args[0])
+    tables = zip(body.inputs[count:], op.args[1], strict=True)
+    counters = {value for value, table in tables if isinstance(table, range)}
     bound = {*body.inputs}
     kept, moved = [], []
     for each in body.ops:
-        stays = not each.inputs or each.regions or each.function == DRAW or not each.outs
+        each = _reads_copied(each, definitions, counters)
+        stays = each.regions or each.function == DRAW or not each.outs
+        stays = stays or all(value in constants for value in each.inputs)
         if stays or not bound.isdisjoint(each.inputs):
             bound.update(each.outs)
             kept.append(each)
         else:
             moved.append(each)
-    return with_regions(op, (*op.regions[:-1], body.with_ops(kept))) if moved else op, moved
+    return with_regions(op, (*op.regions[:-1], body.with_ops(kept))), moved
 
 
 def _invariant_results(op: Op) -> dict[Value, Value]:
@@ -177,15 +183,19 @@ def _invariant_results(op: Op) -> dict[Value, Value]:
     return {out: value for out, value in pairs if value not in bound}
 
 
-def _reads_copied(op: Op, definitions: dict[Value, Op]) -> Op:
-    """Return an op that reads entries of a stack of copies as copies of one."""
+def _reads_copied(op: Op, definitions: dict[Value, Op], counters: Set[Value] = frozenset()) -> Op:
+    """Return an op that reads entries of a stack of copies as copies of one.
+
+    The entries are those of numbers, slices and loop counters.
+    """
     source = definitions.get(op.args[0]) if op.function == "getitem" else None
     if source is None or source.function != "np.broadcast_to":
         return op
     one, key = source.args[0], op.args[1]
     first, *rest = key if isinstance(key, tuple) else (key,)
     is_stack = isinstance(one, Value) and one.shape == source.out.shape[1:]
-    if is_stack and isinstance(first, slice | int) and rest in ([], [Ellipsis]):
+    is_entry = isinstance(first, slice | int) or (isinstance(first, Value) and first in counters)
+    if is_stack and is_entry and rest in ([], [Ellipsis]):
         return Op("np.broadcast_to", (one, op.out.shape), {}, op.outs, op.location)
     return op
 
