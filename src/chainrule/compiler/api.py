@@ -141,30 +141,34 @@ class Compiled:
             self._last = built
             if is_copy(self.function):
                 _keep(self)
-            if not built.reusable:
-                self._single_use += 1
-                if self._single_use == _WARN_AT_SIGNATURES:
-                    warnings.warn(
-                        f"{self!r} was traced anew at each of {_WARN_AT_SIGNATURES} calls: it "
-                        "keeps a tensor, changes a number, list or attribute that it finds by "
-                        "name, returns an object of its own, or reads a clock or a file. Return "
-                        "tensors instead, and count and read outside",
-                        UserWarning,
-                        stacklevel=3,
-                    )
-            else:
+            if built.reusable:
                 self._entries = (built, *self._entries)[:_MAX_ENTRIES]
-                if len(self._entries) == _WARN_AT_SIGNATURES:
-                    changes = built.signature.changes(entries[0].signature)
-                    warnings.warn(
-                        f"{self!r} was compiled {_WARN_AT_SIGNATURES} times, for as many "
-                        f"signatures, this time since {'; '.join(changes)}: pass what changes at "
-                        "each call as a tensor. (A program leaves a Python number open that is "
-                        "used in arithmetic alone; int(), math.sqrt() or an index read its value)",
-                        UserWarning,
-                        stacklevel=3,
-                    )
+            else:
+                self._single_use += 1
+            self._warn_of_compilations(built, entries)
             return self._run(built.first, args, kwargs)
+
+    def _warn_of_compilations(self, built: Built, earlier: tuple[Built, ...]) -> None:
+        """Warn once if calls are traced again and again, for a reason that the user can mend."""
+        if not built.reusable and self._single_use == _WARN_AT_SIGNATURES:
+            warnings.warn(
+                f"{self!r} was traced anew at each of {_WARN_AT_SIGNATURES} calls: it keeps a "
+                "tensor, changes a number, list or attribute that it finds by name, returns an "
+                "object of its own, or reads a clock or a file. Return tensors instead, and count "
+                "and read outside",
+                UserWarning,
+                stacklevel=4,
+            )
+        if built.reusable and len(self._entries) == _WARN_AT_SIGNATURES:
+            changes = built.signature.changes(earlier[0].signature)
+            warnings.warn(
+                f"{self!r} was compiled {_WARN_AT_SIGNATURES} times, for as many signatures, this "
+                f"time since {'; '.join(changes)}: pass what changes at each call as a tensor. (A "
+                "program leaves a Python number open that is used in arithmetic alone; int(), "
+                "math.sqrt() or an index read its value)",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _run(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         try:

@@ -23,8 +23,8 @@ _BINARY = {
     "**": 8,
 }
 """Precedence of Python's binary operators."""
-_COMPARISON, _UNARY, _POWER, _NUMBER, _PRIMARY = 1, 7, 8, 9, 10
-"""Precedence of comparisons, signs, powers, bare numbers (`2 .real`); names, calls and items."""
+_COMPARISON, _UNARY, _NUMBER, _PRIMARY = 1, 7, 9, 10
+"""Precedence of comparisons, signs, bare numbers (`2 .real`); names, calls and items."""
 
 
 class Expression(NamedTuple):

@@ -167,16 +167,7 @@ class ObjectSearch(ContainerSearch):
         elif isinstance(value, type):
             if path:
                 self._record(scope, path, value)
-            if value.__module__ == "decimal":
-                self._decimal_context()
-            if issubclass(value, pickle.Pickler):
-                self._look_everywhere()
-            if isinstance(value, ABCMeta):
-                self._record(abc, ".get_cache_token()", abc.get_cache_token(), True)
-            self._open_class(value)
-            metaclass: type = type(value)
-            for cls in [*value.__mro__[1:], *metaclass.__mro__]:
-                self._open_class(cls)
+            self._visit_class(value)
         elif isinstance(value, types.ModuleType):
             if path:
                 self._record(scope, path, value)
@@ -195,6 +186,18 @@ class ObjectSearch(ContainerSearch):
                 self._record(scope, path, value)
                 scope, path = value, ""
             self._container(scope, path, value)
+
+    def _visit_class(self, value: type) -> None:
+        if value.__module__ == "decimal":
+            self._decimal_context()
+        if issubclass(value, pickle.Pickler):
+            self._look_everywhere()
+        if isinstance(value, ABCMeta):
+            self._record(abc, ".get_cache_token()", abc.get_cache_token(), True)
+        self._open_class(value)
+        metaclass: type = type(value)
+        for cls in [*value.__mro__[1:], *metaclass.__mro__]:
+            self._open_class(cls)
 
     def _container(self, scope: Any, path: str, value: Any) -> None:
         if value is sys.modules:

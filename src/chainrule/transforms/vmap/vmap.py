@@ -126,21 +126,14 @@ def vmap(
     out_dims = out_dims if out_axes is ... else out_axes
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        given = _flat_dims(in_dims, args, "in_dims", func)
-        leaves = [
-            (path, leaf, None)
-            if dim is None or leaf is None
-            else (path, _as_tensor(leaf, f"argument {path}", func), dim)
-            for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
-        ]
-        kind = common_kind(
-            [x for (_, x), dim in zip(pytree.leaves(args), given, strict=True) if dim is not None]
-        )
+        given, leaves = [leaf for _, leaf in pytree.leaves(args)], _mapped(in_dims, args, func)
+        dims = [dim for _, _, dim in leaves]
+        kind = common_kind([x for x, dim in zip(given, dims, strict=True) if dim is not None])
         outside = _CALLER.get()
         caller, function = outside or ("vmap", func)
         owner = Owner(f"{caller}({title_of(function)})", told_about(function), strict)
         interpreter = VmapInterpreter(_batch_size(leaves, func), owner)
-        parts = with_recording([x for _, x in pytree.leaves(args)], [dim is None for dim in given])
+        parts = with_recording(given, [dim is None for dim in dims])
         inside = iter(
             [
                 part if dim is None else _example(interpreter.level, leaf, dim, part)
@@ -191,19 +184,15 @@ def _in_chunks(
     **kwargs: Any,
 ) -> Any:
     """Call a mapped function with some examples at a time, and join the results."""
-    given = _flat_dims(in_dims, args, "in_dims", func)
-    leaves = [
-        (path, leaf if leaf is None or dim is None else _as_tensor(leaf, path, func), dim)
-        for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
-    ]
-    size = _batch_size([each for each in leaves if each[1] is not None], func)
+    leaves = _mapped(in_dims, args, func)
+    size = _batch_size(leaves, func)
 
     def call(start: int) -> Any:
-        dims = iter(given)
+        dims = iter([dim for _, _, dim in leaves])
 
         def chunk(leaf: Any) -> Any:
             dim = next(dims)
-            if dim is None or leaf is None:
+            if dim is None:
                 return leaf
             examples = leaf if hasattr(leaf, "ndim") else np.asarray(leaf)
             places = (slice(None),) * (dim % examples.ndim)
@@ -296,6 +285,17 @@ def _expected(which: str, parts: Sequence[Any] | None) -> str:
         f"which there are {len(parts)}; None is for what all examples share, as keyword arguments "
         "are"
     )
+
+
+def _mapped(in_dims: Any, args: Any, func: Any) -> list[tuple[str, Any, int | None]]:
+    """Return the leaves of arguments, each with its path and dimension; mapped ones as tensors."""
+    dims = _flat_dims(in_dims, args, "in_dims", func)
+    return [
+        (path, leaf, None)
+        if dim is None or leaf is None
+        else (path, _as_tensor(leaf, f"argument {path}", func), dim)
+        for (path, leaf), dim in zip(pytree.leaves(args), dims, strict=True)
+    ]
 
 
 def _check_dims(dims: Any) -> Any:
