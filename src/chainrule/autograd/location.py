@@ -211,13 +211,12 @@ def find_caller() -> Caller | None:
 
 def called_name(caller: FrameType | None = None) -> str:
     """Return the name of the public function or class of ours that the user called, else ""."""
-    name, frame = "", sys._getframe(1)
+    inner, frame = None, sys._getframe(1)
     while frame is not caller and frame.f_back is not None:
-        if INTERNAL[frame.f_code.co_filename]:
-            is_decorator = frame.f_globals["__name__"] in _DECORATING
-            name = name if is_decorator else _public_name(frame)
+        if INTERNAL[frame.f_code.co_filename] and frame.f_globals["__name__"] not in _DECORATING:
+            inner = frame
         frame = frame.f_back
-    return name
+    return "" if inner is None else _public_name(inner)
 
 
 def _public_name(frame: FrameType) -> str:
