@@ -364,7 +364,7 @@ def test_indices_of_any_dtype_and_layout(name: str, native: None) -> None:
     index.flat[0], index.flat[-1] = 0, n - 1
     from_end = index - n * numbers(2, *places)
     apart = np.repeat(index, 2, axis=-1)[..., ::2]
-    indices = [index, from_end, apart, index.astype("i4"), index.astype("u1"), index.astype(">i8")]
+    indices = [index, from_end, apart, index.astype("i4"), index.astype("i2"), index.astype(">i8")]
     if index.ndim == 1:
         indices += [index[:0], index[:1]]
     for i in indices:
