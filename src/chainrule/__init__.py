@@ -116,8 +116,8 @@ for _name in _TAKING_OUT:  # to these, `out` is given on first use
 
 def _later(name: str) -> _typing.Any:
     """Import a function or module on first use, or give `out` to a function."""
-    if name == "functional":  # PyTorch's module, whose functions are in this one
-        return _import_module(f"{__name__}.functional")
+    if name in ("functional", "_dynamo", "_inductor"):  # PyTorch's modules
+        return _import_module(f"{__name__}.{name}")
     if name == "torch":  # `torch.torch.Tensor`, as scripts write by mistake
         return _import_module(__name__)
     module = _LATER.get(name) or _TAKING_OUT.get(name)

@@ -6,7 +6,7 @@ import builtins
 import sys
 from importlib import import_module
 from types import FunctionType, ModuleType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Union, get_args, get_origin
 
 from chainrule.compiler import compile
 from chainrule.errors import ArgumentError, ArgumentTypeError
@@ -25,6 +25,7 @@ __all__ = [
     "script_if_tracing",
     "annotate",
     "Attribute",
+    "Final",
     "isinstance",
     "interface",
     "freeze",

@@ -13,6 +13,7 @@ _ALIASES_OF_PYTORCH = {
     "autograd.node": "utils.hooks",
     "checks": "autograd.gradcheck",
     "func": "nn.utils.stateless",
+    "backends.dynamo": "_dynamo _dynamo.config _inductor _inductor.config",
     "hub": "utils.model_zoo",
     "ops.protocols": "utils.dlpack",
     "profiler": "autograd.profiler",

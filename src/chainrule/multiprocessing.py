@@ -8,7 +8,16 @@ from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
-__all__ = [*multiprocessing.__all__, "spawn"]
+__all__ = [*multiprocessing.__all__, "spawn", "get_sharing_strategy", "set_sharing_strategy"]
+
+
+def get_sharing_strategy() -> str:
+    """Return how tensors go to other processes: copied through files and pipes."""
+    return "file_system"
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Accept the choice of how tensors go to other processes: there is one way."""
 
 
 def spawn(

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from chainrule.backend import cuda_is_available as is_built
+from chainrule.nn.functional.attention import SDPBackend
 
 __all__ = [
+    "SDPBackend",
     "enable_flash_sdp",
     "enable_math_sdp",
     "enable_mem_efficient_sdp",

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
-from chainrule.optim.optimizer import Group, Parameters
+from chainrule.optim.optimizer import Group, ParamsT
 from chainrule.optim.update_rule import (
     State,
     UpdateRule,
@@ -84,7 +84,7 @@ class Adam(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -167,7 +167,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -217,7 +217,7 @@ class SparseAdam(Adam):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -292,7 +292,7 @@ class Adamax(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -383,7 +383,7 @@ class NAdam(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -483,7 +483,7 @@ class RAdam(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

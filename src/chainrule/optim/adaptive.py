@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.optim.optimizer import Group, Parameters
+from chainrule.optim.optimizer import Group, ParamsT
 from chainrule.optim.update_rule import (
     State,
     UpdateRule,
@@ -77,7 +77,7 @@ class RMSprop(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -179,7 +179,7 @@ class Adagrad(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
@@ -272,7 +272,7 @@ class Adadelta(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -363,7 +363,7 @@ class Rprop(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),

@@ -13,7 +13,7 @@ from chainrule.autograd.versions import record_write
 from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, CompileError
 from chainrule.interrupts import errstate
-from chainrule.optim.optimizer import Group, Optimizer, Parameters
+from chainrule.optim.optimizer import Group, Optimizer, ParamsT
 from chainrule.optim.update_rule import check_rate, options_in
 
 Array = Any
@@ -86,7 +86,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.optim.optimizer import Group, Parameters
+from chainrule.optim.optimizer import Group, ParamsT
 from chainrule.optim.update_rule import (
     State,
     UpdateRule,
@@ -81,7 +81,7 @@ class Adafactor(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
@@ -211,7 +211,7 @@ class Muon(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,

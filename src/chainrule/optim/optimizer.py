@@ -25,7 +25,8 @@ from chainrule.interrupts import errstate
 
 Array = Any
 Group = dict[str, Any]
-Parameters = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
+ParamsT = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
+"""What optimisers take, under PyTorch's name."""
 Hook = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,7 +140,7 @@ class Optimizer:
     tensor([ 0.7500, -1.7500], requires_grad=True)
     """
 
-    def __init__(self, params: Parameters, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, params: ParamsT, defaults: Mapping[str, Any]) -> None:
         self.defaults: Group = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.optim.optimizer import Group, Parameters
+from chainrule.optim.optimizer import Group, ParamsT
 from chainrule.optim.update_rule import State, UpdateRule, advance, option_value, state_value
 
 Array = Any
@@ -72,7 +72,7 @@ class SGD(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
@@ -177,7 +177,7 @@ class ASGD(UpdateRule):
 
     def __init__(
         self,
-        params: Parameters,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,

@@ -16,7 +16,7 @@ from chainrule.backend import CPU, is_known, move, namespace, numpy_xp, real_dty
 from chainrule.errors import ArgumentError, ArgumentTypeError
 from chainrule.kernels.elementwise import UPDATES
 from chainrule.kernels.parallel import parallel_fill
-from chainrule.optim.optimizer import Group, Optimizer, Parameters, array_of, as_state
+from chainrule.optim.optimizer import Group, Optimizer, ParamsT, array_of, as_state
 
 Array = Any
 State = dict[str, Array]
@@ -45,7 +45,7 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
     _ALIKE: ClassVar[bool] = True
     """Parameters of one dtype have states of the same names and, at one step, share `_numbers`."""
 
-    def __init__(self, params: Parameters, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, params: ParamsT, arguments: Mapping[str, Any]) -> None:
         super().__init__(params, options_in(arguments))
 
     @abstractmethod
