@@ -489,6 +489,12 @@ def test_what_was_read_when_the_loader_was_made_cannot_be_set(name: str) -> None
     assert next(iter(loader)) == "collated"
 
 
+def test_an_index_out_of_range_is_not_blamed_on_a_function_of_the_loader() -> None:
+    loader = DataLoader(tensors(), sampler=[10**9])
+    with pytest.raises(IndexError, match=r"^index 1000000000 is out of bounds"):
+        list(loader)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_data_set_cannot_end_the_epoch_by_accident(workers: int) -> None:
     class Ended(Squares):

@@ -223,9 +223,12 @@ class DataLoader(Generic[T]):
     def _here(self) -> Iterator[Any]:
         """Return an iterator that, as a `map` does, goes on after a batch that cannot be made."""
         fetcher = self._fetcher()
-        if self._is_stream:
-            return map(fetcher.from_stream, itertools.repeat(self.batch_size))
-        return map(fetcher.by_index, self._tasks())
+        fetch = fetcher.from_stream if self._is_stream else fetcher.by_index
+
+        def batch(task: Any) -> Any:  # a function that errors don't name
+            return fetch(task)
+
+        return map(batch, itertools.repeat(self.batch_size) if self._is_stream else self._tasks())
 
     def _from_workers(self, pool: Pool, seed: int, finish: Callable[[], None]) -> Iterator[Any]:
         """Yield what workers answer; keep each busy with `prefetch_factor` tasks."""
