@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+import chainrule.nn.functional as F
 from helpers.torch_comparison import same_as_torch
 
 NAMES = [
@@ -189,3 +190,23 @@ def test_dimensions_are_axes_too():
     same_as_torch(program)
     with pytest.raises(TypeError, match="two names of one argument"):
         cr.trapezoid(cr.ones(2), dim=0, axis=0)
+
+
+WITH_WHOLE_NUMBERS = {
+    "one_hot": lambda i: F.one_hot(cr.tensor([0, 1]), i(3)),
+    "unfold": lambda i: cr.arange(6).unfold(0, i(2), i(1)),
+    "stride": lambda i: F.conv1d(cr.ones(1, 1, 6), cr.ones(1, 1, 2), stride=i(2)),
+    "kernel_size": lambda i: F.max_pool2d(cr.arange(36.0).reshape(1, 6, 6), i(2)),
+    "padding_idx": lambda i: F.embedding(cr.tensor([1]), cr.ones(3, 2), padding_idx=i(1)),
+    "ignore_index": lambda i: F.cross_entropy(cr.eye(3), cr.arange(3), ignore_index=i(1)),
+    "bins": lambda i: cr.histc(cr.ones(3), i(4)),
+    "zeros": lambda i: cr.zeros(i(3), 2),
+    "topk": lambda i: cr.arange(6).topk(i(2))[0],
+}
+
+
+@pytest.mark.parametrize("call", WITH_WHOLE_NUMBERS.values(), ids=WITH_WHOLE_NUMBERS.keys())
+def test_tensors_of_one_int_are_whole_numbers(call):
+    assert cr.equal(call(cr.tensor), call(int))
+    with pytest.raises(TypeError, match="int"):
+        call(str)

@@ -639,6 +639,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
     values = floating(input)
     array = on_host(values._array).reshape(-1)
     low, high = float(min), float(max)
+    bins = whole_number(bins, "histc", "bins")
     if bins <= 0:
         raise ArgumentError(f"torch.histogram(): bins must be > 0, got {bins}")
     if low == high and array.size:

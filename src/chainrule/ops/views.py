@@ -365,6 +365,7 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
         x = shaping.reshape.apply(x, shape=(1,))
         return indexing.select.apply(unfold(x, 0, size, step), key=(0, ...))
     number = one_dim(dimension, x.ndim)
+    size, step = whole_number(size, "unfold", "size"), whole_number(step, "unfold", "step")
     length = x.shape[number]
     if not 0 <= size <= length:
         raise ShapeError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, constant, floating, tensor_of
+from chainrule.arguments import Operand, cast, constant, floating, tensor_of, whole_number
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import (
@@ -113,6 +113,7 @@ def _indices(name: str, input: Operand) -> Array:
 def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
     if padding_idx is None:
         return None
+    padding_idx = whole_number(padding_idx, name, "padding_idx")
     if not -count <= padding_idx < count:
         raise OutOfBoundsError(
             f"{name}: Padding_idx must be within num_embeddings: {padding_idx} is not among "
@@ -366,6 +367,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
             [0, 0, 1]])
     """
     numbers = _indices("one_hot", tensor)
+    num_classes = whole_number(num_classes, "one_hot", "num_classes")
     if num_classes < -1 or (num_classes == 0 and numbers.size):
         raise ArgumentError(
             f"one_hot: num_classes should be positive, or -1 for the largest number, got "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import (
     first_where,
@@ -283,7 +283,7 @@ class _ClassTargets:
     ) -> None:
         self.name, self.dim, self.count = name, dim, count
         numbers = classes._array
-        ignored = numbers == ignore_index
+        ignored = numbers == whole_number(ignore_index, name, "ignore_index")
         self.kept: Any = None  # mask of the rows that are not ignored; None for all
         if not is_known(numbers) or ignored.any():
             self.kept = ~ignored

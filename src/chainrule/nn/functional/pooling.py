@@ -43,7 +43,8 @@ Pairs = tuple[tuple[int, int], ...]
 def per_dim(name: str, argument: str, value: Any, rank: int, minimum: int = 1) -> Sizes:
     """Return an int, or an int for each spatial dimension, as a tuple of ints."""
     try:
-        listed = tuple(map(index, value)) if hasattr(value, "__iter__") else (index(value),)
+        is_one = not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0
+        listed = (index(value),) if is_one else tuple(map(index, value))
     except TypeError:
         raise ArgumentTypeError(
             f"{name}: {argument} must be an int, or {rank} of them, not {value!r}"
