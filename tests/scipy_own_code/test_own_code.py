@@ -306,6 +306,8 @@ def test_private_modules_and_names_of_the_package() -> None:
     e = 1e-6
     wanted = (step(3.0 + e) - step(3.0 - e)) / (2 * e)
     numpy.testing.assert_allclose(cr.grad(step)(3.0), wanted, rtol=1e-6)
+    below = importlib.import_module("chainrule.scipy.sparse.linalg._interface")
+    assert issubclass(below.MatrixLinearOperator, below.LinearOperator)
     assert cr.scipy.__version__ == scipy.__version__
     with pytest.raises(AttributeError, match="scipy"):
         cr.scipy.no_such_module  # noqa: B018

@@ -122,6 +122,8 @@ def namespace_of(
     def get(name: str) -> Any:
         if name == "__all__":
             return names()
+        if name == "__path__":  # private modules below it are SciPy's
+            return []
         if name.startswith("__"):
             raise AttributeError(f"module 'chainrule.{path}' has no attribute {name!r}")
         return find(name)
@@ -254,6 +256,11 @@ class _EitherKind(ABCMeta):
         if makers is None:
             return super().__instancecheck__(instance)
         return isinstance(instance, makers.scipys | makers.kind)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        makers = _MAKERS.get(cls)
+        is_scipys = makers is not None and issubclass(kind, makers.scipys)
+        return is_scipys or super().__subclasscheck__(kind)
 
     def __call__(cls, *args: Any, **settings: Any) -> Any:
         makers = _MAKERS.get(cls)
