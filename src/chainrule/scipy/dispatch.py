@@ -259,7 +259,7 @@ class _EitherKind(ABCMeta):
 
     def __subclasscheck__(cls, kind: type) -> bool:
         makers = _MAKERS.get(cls)
-        is_scipys = makers is not None and issubclass(kind, makers.scipys)
+        is_scipys = makers is not None and makers.scipys in kind.__mro__
         return is_scipys or super().__subclasscheck__(kind)
 
     def __call__(cls, *args: Any, **settings: Any) -> Any:
