@@ -102,6 +102,9 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "spsolve-columns": lambda m, x: m.la.spsolve(
         (of(m, x) + 5 * m.sp.eye(N)).tocsc(), np.stack([X, X * X], 1)
     ).ravel(),
+    "maximum": lambda m, x: of(m, x).maximum(of(m, x).T).minimum(2.5) @ X,
+    "compared": lambda m, x: of(m, x).real.multiply(of(m, x) > 0.5) @ X,
+    "merged": lambda m, x: [matrix := of(m, x).tocsr(), matrix.sum_duplicates()][0] @ X,
     "spsolve-column": lambda m, x: m.la.spsolve(A.tocsc(), x[:, None]),  # whose result is flat
     "spsolve-sparse": lambda m, x: m.la.spsolve(
         laplacian(m, x).tocsc(), m.sp.csc_matrix(np.stack([X, X * X], 1))).toarray().ravel(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from chainrule.backend import is_known
 from chainrule.backend.extensions import SCIPY, LazyModule
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentTypeError, ShapeError
-from chainrule.interop.operands import tensor_of
+from chainrule.interop.operands import arrays_of, tensor_of
 from chainrule.numpy.array_class import as_ndarrays
 from chainrule.ops.sparse_products import is_sparse_matrix
 from chainrule.ops.triplets import product_of_triplets
@@ -100,6 +101,8 @@ class SparseMatrix:
         """Return the matrix of conjugate elements."""
         return self._with(cnp.conj(self.data), self.row, self.col, self.shape)
 
+    conjugate = conj
+
     def toarray(self) -> Any:
         """Return a dense array."""
         total = zeros(self.shape[0] * self.shape[1], dtype=self.dtype)
@@ -117,8 +120,10 @@ class SparseMatrix:
         places = make(self.row[on] - first, None)
         return as_ndarrays(ops.index_add(total, 0, places, tensor_of(self.data[on])))
 
-    def sum(self, axis: int | None = None) -> Any:
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
         """Return the sum of the elements, or of those in each row (axis 1) or column (axis 0)."""
+        if dtype is not None:
+            return self.astype(dtype).sum(axis)
         if axis is None:
             return self.data.sum()
         ones = np.ones(self.shape[axis])
@@ -235,6 +240,20 @@ class SparseMatrix:
     def _extreme(self, name: str, axis: int | None) -> Any:
         return getattr(self.toarray(), name)(axis)
 
+    def maximum(self, other: Any) -> SparseMatrix:
+        """Return the matrix of the larger elements of two, or of each and a number."""
+        return self._of_pairs(cnp.maximum, other)
+
+    def minimum(self, other: Any) -> SparseMatrix:
+        """Return the matrix of the smaller elements of two, or of each and a number."""
+        return self._of_pairs(cnp.minimum, other)
+
+    def _of_pairs(self, function: Callable[[Any, Any], Any], other: Any) -> SparseMatrix:
+        if not is_sparse(other):
+            return recorded(function(self.toarray(), other))
+        first, second = _merged(self + 0 * other), _merged(recorded(other) + 0 * self)
+        return first._with(function(first.data, second.data), first.row, first.col, self.shape)
+
     def getH(self) -> SparseMatrix:
         """Return the adjoint."""
         return self.conj().T
@@ -249,9 +268,44 @@ class SparseMatrix:
         return self.T.getrow(j).T
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("real", "imag"):
+            return self._with(getattr(cnp, name)(self.data), self.row, self.col, self.shape)
+        if name in _OF_NUMBERS:
+            return getattr(self._numbers(), name)
         if name not in _OF_ELEMENTS:
             raise AttributeError(f"'SparseMatrix' object has no attribute {name!r}")
         return lambda: self._map(getattr(cnp, name))
+
+    # --- constants ---
+
+    def _numbers(self) -> Any:
+        kind = scipy_sparse.csr_matrix if self.is_matrix else scipy_sparse.csr_array
+        return kind((arrays_of(self.data), (self.row, self.col)), shape=self.shape)
+
+    def _compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        """Return SciPy's matrix of truth values."""
+        other = other._numbers() if isinstance(other, SparseMatrix) else arrays_of(other)
+        return compare(self._numbers(), other)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared(operator.eq, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compared(operator.ne, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(operator.lt, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(operator.le, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(operator.gt, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(operator.ge, other)
+
+    __hash__ = object.__hash__
 
     # --- elements elsewhere ---
 
@@ -280,6 +334,13 @@ class SparseMatrix:
             values = values[: len(row)]
         self[row, row + k] = values
 
+    def sum_duplicates(self) -> None:
+        """Add up the elements of each place. Zeros are kept: they have derivatives."""
+        once = _merged(self)
+        self.data, self.row, self.col = once.data, once.row, once.col
+
+    eliminate_zeros = sort_indices = sum_duplicates
+
     def reshape(self, *shape: Any, **settings: Any) -> SparseMatrix:
         """Return the elements in another shape."""
         found: SparseMatrix = rearranged(lambda labels: labels.reshape(*shape, **settings), self)
@@ -293,6 +354,8 @@ _OF_ELEMENTS = frozenset(
     ]
 )
 """Methods of SciPy's matrices that are functions of each element."""
+_OF_NUMBERS = frozenset(["argmax", "argmin", "count_nonzero", "getnnz", "nonzero", "size"])
+"""Attributes of SciPy's matrices that are integers."""
 
 
 def _places_of(key: Any, shape: tuple[int, int]) -> Any:
