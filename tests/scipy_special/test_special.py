@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -359,3 +360,20 @@ def test_compiled_functions_of_arrays_that_are_no_ufuncs() -> None:
     compiled = cr.compile(lambda x: ours.logsumexp(x) * ours.softmax(x) + ours.log_softmax(x))
     expected = special.logsumexp(x) * special.softmax(x) + special.log_softmax(x)
     np.testing.assert_allclose(compiled(x), expected, rtol=1e-12)
+
+
+LISTS: dict[str, Callable[[Any, Any], Any]] = {
+    "orders": lambda s, t: s.polygamma([0, 1, 2], t).sum(),
+    "orders and points": lambda s, t: s.polygamma(np.array([[0], [1]]), [t, 2.0]).sum(),
+    "constants and a number": lambda s, t: s.xlogy([1.0, 2.0], t).sum(),
+    "constants and points": lambda s, t: s.xlogy([1.0, 2.0], [t, t * t]).sum(),
+    "axes": lambda s, t: s.softmax(t * np.eye(2), (0, 1))[0, 0],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_among_the_arguments(name: str) -> None:
+    program, h = LISTS[name], 1e-6
+    wanted = (program(special, 1.3 + h) - program(special, 1.3 - h)) / (2 * h)
+    found = cr.grad(lambda t: program(cr.scipy.special, t))(1.3)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -12,6 +12,7 @@ tensor([ 0.0954, -0.3630])
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -62,18 +63,26 @@ __getattr__, __dir__ = namespace_of("scipy.special", _find)
 def _of_either(name: str, ours: Callable[..., Any], scipys: Callable[..., Any]) -> Any:
     """Return the function that computes with tensors by `ours`, and with all else by SciPy's."""
 
+    are_arrays = isinstance(scipys, np.ufunc)  # each operand, of which lists are some
+
     def function(*operands: Any, **settings: Any) -> Any:
         for x in (*operands, *settings.values()):
             if isinstance(x, Tensor):
+                if are_arrays:
+                    operands = tuple([_of_list(x) for x in operands])
                 return ours(*operands, **settings)
         if has_tensors(operands, settings):  # in lists, or symbols of a compiled function
-            operands = tuple([array_of_list(x) if has_tensors(x) else x for x in operands])
+            operands = tuple([_of_list(x) if are_arrays or has_tensors(x) else x for x in operands])
             return call_ours(ours, operands, settings)
         return scipys(*operands, **settings)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = ours.__doc__
     return function
+
+
+def _of_list(operand: Any) -> Any:
+    return array_of_list(operand) if isinstance(operand, list | tuple) else operand
 
 
 # --- functions that are no ufuncs, with SciPy's arguments -----------------------------------------
@@ -122,6 +131,15 @@ def _zeta(x: Any, q: Any = None) -> Tensor:
     return tensor_functions.zeta(x, 1.0 if q is None else q)
 
 
+def _polygamma(n: Any, x: Any) -> Tensor:
+    """Return derivatives of the digamma function, of an order or of those of an array."""
+    orders = np.asarray(n)
+    if not orders.ndim:
+        return tensor_functions.polygamma(int(n), tensor_of(x))
+    parts = [where(orders == k, _polygamma(k, x), 0.0) for k in np.unique(orders)]
+    return functools.reduce(add, parts)
+
+
 def _lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
     """Return a branch of the inverse of w exp(w), which is complex, in double precision."""
     z = cast(tensor_of(z), np.dtype(np.complex128))
@@ -152,7 +170,7 @@ _ADAPTED: dict[str, Callable[..., Any]] = {
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
     "multigammaln": tensor_functions.multigammaln,
-    "polygamma": tensor_functions.polygamma,
+    "polygamma": _polygamma,
     "sinc": tensor_functions.sinc,
     "softmax": _softmax,
     "zeta": _zeta,
