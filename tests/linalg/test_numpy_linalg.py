@@ -93,3 +93,12 @@ def test_right_sides_that_pytorch_takes_as_vectors_are_matrices_to_numpy_and_the
     for solve in (np.linalg.solve, cr.array_api.linalg.solve):
         np.testing.assert_allclose(solve(cr.tensor(a), cr.tensor(b)).numpy(), wanted, rtol=1e-13)
     assert cr.linalg.solve(cr.tensor(a), cr.tensor(b)).shape == (2, 2)
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) >= "2.5.0", reason="eigenvalues are complex numbers"
+)
+def test_eigenvalues_whose_kind_is_unknown_say_what_to_take() -> None:
+    for transform in (cr.vmap, lambda f: cr.compile(cr.jacobian(f))):
+        with pytest.raises(cr.AutogradError, match=r"take chainrule\.linalg\.eig"):
+            transform(np.linalg.eigvals)(X)

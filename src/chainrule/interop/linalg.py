@@ -10,7 +10,8 @@ import numpy as np
 from chainrule import fft, linalg, ops
 from chainrule.arguments import floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import LinAlgError, MissingRuleError
+from chainrule.backend import is_known
+from chainrule.errors import AutogradError, LinAlgError, MissingRuleError
 from chainrule.interop.operands import may_hold
 from chainrule.linalg.arguments import square
 from chainrule.primitives import solve
@@ -28,8 +29,15 @@ _EIG_IS_COMPLEX = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 
 def _has_real_eigenvalues(a: Tensor, values: Tensor) -> bool:
-    is_complex = _EIG_IS_COMPLEX or a.is_complex()
-    return not is_complex and not bool((values.imag != 0).any())
+    if _EIG_IS_COMPLEX or a.is_complex():
+        return False
+    if not is_known(values._array):
+        raise AutogradError(
+            "numpy.linalg.eig, eigvals: whether a real matrix has real eigenvalues depends on "
+            "values, which a compiled function doesn't know, nor does vmap: take "
+            "chainrule.linalg.eig, whose results are complex, or eigh of a symmetric matrix"
+        )
+    return not bool((values.imag != 0).any())
 
 
 def eigvals(a: Tensor) -> Tensor:
