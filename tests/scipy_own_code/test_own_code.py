@@ -313,6 +313,18 @@ def test_private_modules_and_names_of_the_package() -> None:
         cr.scipy.no_such_module  # noqa: B018
 
 
+def test_functions_that_close_over_what_is_differentiated_beside_arrays_that_record() -> None:
+    slopes = importlib.import_module("chainrule.scipy.optimize._numdiff").approx_derivative
+
+    def total(a: Any) -> Any:
+        return slopes(lambda t: cr.numpy.sin(a * t), cr.numpy.array([0.3, 0.4])).sum()
+
+    e = 1e-3
+    numpy.testing.assert_allclose(
+        cr.grad(total)(1.5), (total(1.5 + e) - total(1.5 - e)) / (2 * e), rtol=1e-4
+    )
+
+
 def test_classes_of_users_derive_from_several_of_scipys() -> None:
     ours = cr.scipy.interpolate
 

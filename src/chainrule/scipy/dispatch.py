@@ -203,21 +203,19 @@ def either(
     @explaining(name)
     def function(*args: Any, **settings: Any) -> Any:
         tensors = [leaf for leaf in _leaves((args, settings)) if _is_tensor(leaf)]
-        if not tensors:
-            if not any(map(callable, args)):
-                return scipys(*args, **settings)
-            before = [_kept(x) for x in args], {key: _kept(x) for key, x in settings.items()}
-            try:
-                return scipys(*args, **settings)
-            except Exception as error:
-                if not _is_of_differentiated(error):  # which a function closes over
-                    raise
-            return _call_ours(ours, *before, tensors)
         known = all([getattr(t, "_array", t).__class__ is np.ndarray for t in tensors])
-        if has_scipys_numbers and known and not is_tracked(args, settings):
-            results = _by_scipy(scipys, args, settings)
-            return as_ndarrays(results) if _is_carried(tensors) else results
-        return _call_ours(ours, args, settings, tensors)
+        if tensors and not (has_scipys_numbers and known and not is_tracked(args, settings)):
+            return _call_ours(ours, args, settings, tensors)
+        of_numbers = functools.partial(_by_scipy, scipys, tensors) if tensors else scipys
+        if not any(map(callable, args)):
+            return of_numbers(*args, **settings)
+        before = [_kept(x) for x in args], {key: _kept(x) for key, x in settings.items()}
+        try:
+            return of_numbers(*args, **settings)
+        except Exception as error:
+            if not _is_of_differentiated(error):  # which a function closes over
+                raise
+        return _call_ours(ours, *before, tensors)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = ours.__doc__
@@ -373,7 +371,7 @@ def _signature(function: Function) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _by_scipy(scipys: Function, args: Any, settings: Any) -> Any:
+def _by_scipy(scipys: Function, tensors: list[Any], *args: Any, **settings: Any) -> Any:
     """Return SciPy's results as tensors, in single precision if the arguments are.
 
     Nothing is overwritten: the log of writes would not know.
@@ -396,7 +394,8 @@ def _by_scipy(scipys: Function, args: Any, settings: Any) -> Any:
             array = array.astype(array.dtype.char.translate(_NARROW))
         return make(array, None)
 
-    return pytree.map_leaves(scipys(*numbers, **options), convert)
+    results = pytree.map_leaves(scipys(*numbers, **options), convert)
+    return as_ndarrays(results) if _is_carried(tensors) else results
 
 
 _NARROW = str.maketrans("dD", "fF")
