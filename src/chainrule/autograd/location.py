@@ -213,7 +213,8 @@ def called_name(caller: FrameType | None = None) -> str:
     """Return the name of the public function or class of ours that the user called, else ""."""
     inner, frame = None, sys._getframe(1)
     while frame is not caller and frame.f_back is not None:
-        if INTERNAL[frame.f_code.co_filename] and frame.f_globals["__name__"] not in _DECORATING:
+        module = frame.f_globals.get("__name__")  # None of a generated rule
+        if INTERNAL[frame.f_code.co_filename] and module not in _DECORATING:
             inner = frame
         frame = frame.f_back
     return "" if inner is None else _public_name(inner)
