@@ -232,6 +232,16 @@ def test_larger_matrices_in_loops(n: int, call: str) -> None:
     assert (kernel in made.source_native) == is_native
 
 
+def test_many_right_sides_of_small_triangular_matrices() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return (cr.linalg.solve_triangular(a * 2, b, upper=False) ** 2).sum(0)
+
+    a, b = np.eye(20) + 0.1, RNG.standard_normal((20, 500))
+    made = cr.compile(function, backend="native")
+    np.testing.assert_allclose(made(a, b), function(a, b), rtol=1e-10)
+    assert "substitute(" in made.source_native
+
+
 @pytest.mark.parametrize("call", ["inv", "solve", "solve_triangular", "cholesky"])
 def test_singular_matrices_are_numpys_errors(call: str) -> None:
     def function(a: Any) -> Any:

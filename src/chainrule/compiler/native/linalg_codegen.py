@@ -22,7 +22,8 @@ MAX_MATRIX_IN_LOOP = 64
 """The same in a loop, which is Python's if one of its operations is a call."""
 
 MAX_SUBSTITUTED = 1 << 14
-"""Largest number of elements of a triangular matrix times right sides; beyond, LAPACK is faster."""
+"""Largest number of elements of a triangular matrix, of more rows than are factorised, times right
+sides; beyond, LAPACK is faster."""
 
 MAX_SUBSTITUTED_IN_LOOP = 1 << 18
 """The same in a loop."""
@@ -192,7 +193,8 @@ class LinearAlgebra(Operands):
         """Solve systems with triangular matrices, which are read where they are."""
         (a, b), out = op.args, op.out
         stack, (n, columns) = out.shape[:-2], out.shape[-2:]
-        if n * n * columns > (MAX_SUBSTITUTED_IN_LOOP if self.layout.loops else MAX_SUBSTITUTED):
+        most = MAX_SUBSTITUTED_IN_LOOP if self.layout.loops else MAX_SUBSTITUTED
+        if n > MAX_MATRIX and n * n * columns > most:
             raise LargeError("a large matrix")
         if a.dtype != b.dtype:
             raise UnfitError("a matrix of another type")
