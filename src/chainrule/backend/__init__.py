@@ -27,7 +27,7 @@ from chainrule.backend.devices import (
     with_plain_dtype,
 )
 from chainrule.backend.extensions import KERNELS, LazyModule, Namespace, NamespaceDefaults
-from chainrule.backend.numpy_namespace import numpy_xp
+from chainrule.backend.numpy_namespace import REPLACED_UFUNCS, numpy_xp
 from chainrule.errors import CompileError
 from chainrule.kernels.flat_indexing import is_basic_index
 
@@ -36,6 +36,7 @@ __all__ = [
     "DEFAULT_DEVICE",
     "DTYPE_TITLES",
     "KERNELS",
+    "REPLACED_UFUNCS",
     "PLAIN_DTYPES",
     "Array",
     "LazyModule",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -161,26 +162,23 @@ def _cumulative_prod(x: Array, *, axis: int) -> Array:
 
 
 elementwise = LazyModule("chainrule.kernels.elementwise")
-
-
 remainders = LazyModule("chainrule.kernels.remainders")
 matrices = LazyModule("chainrule.kernels.matrices")
 
 
-def _remainder(x: Array, y: Array) -> Array:
-    return np.remainder(x, y) if x.size < _MIN_ROUNDED else remainders.remainder(x, y)
+def _by_rounding(ufunc: Any, formula: str) -> Callable[[Array, Array], Array]:
+    """Return a ufunc of remainders that takes less time for large arrays."""
 
+    def call(x: Array, y: Array) -> Array:
+        if x.size < _MIN_ROUNDED:
+            return ufunc(x, y)
+        return remainders.in_blocks(ufunc, getattr(remainders, formula), x, y)
 
-def _fmod(x: Array, y: Array) -> Array:
-    return np.fmod(x, y) if x.size < _MIN_ROUNDED else remainders.fmod(x, y)
-
-
-def _floor_divide(x: Array, y: Array) -> Array:
-    return np.floor_divide(x, y) if x.size < _MIN_ROUNDED else remainders.floor_divide(x, y)
+    return call
 
 
 _MIN_ROUNDED = 1 << 12
-"""Number of elements from which remainders by rounded quotients take less time than `fmod`."""
+"""Number of elements from which remainders by rounded quotients take less time than NumPy's."""
 
 
 def _expm1(x: Array) -> Array:
@@ -479,9 +477,9 @@ numpy_xp = Namespace(
     cumulative_sum=_cumulative_sum,
     cumulative_prod=_cumulative_prod,
     mean=reductions.mean,
-    remainder=_remainder,
-    fmod=_fmod,
-    floor_divide=_floor_divide,
+    remainder=_by_rounding(np.remainder, "floored"),
+    fmod=_by_rounding(np.fmod, "truncated"),
+    floor_divide=_by_rounding(np.floor_divide, "floored_quotient"),
     expm1=_expm1,
     log1p=_log1p,
     argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
@@ -505,3 +503,12 @@ numpy_xp = Namespace(
     add_along_axis=_add_along_axis,
     to_device=lambda x, *, source, target: move(x, target),
 )
+
+REPLACED_UFUNCS = tuple(
+    [
+        name
+        for name in vars(numpy_xp)
+        if isinstance(ufunc := getattr(np, name, None), np.ufunc) and ufunc.signature is None
+    ]
+)
+"""Names of the elementwise ufuncs that have functions of their own in NumPy's namespace."""

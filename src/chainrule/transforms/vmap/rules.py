@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.array_proxy import NumberProxy
-from chainrule.backend import KERNELS, ndarray
+from chainrule.backend import KERNELS, REPLACED_UFUNCS, ndarray
 from chainrule.kernels.scipy_linalg import CORES
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
@@ -41,8 +41,8 @@ Shape = tuple[int, ...]
     *("where", "clip", "masked", "real", "imag", "round", "abs", "pow", "isclose", "nan_to_num"),
     *("astype", "angle", "i0", "sinc", "iscomplex", "isreal", "fix", "copy"),
     *(set(KERNELS["elementwise"]) | set(KERNELS["special"]) | set(KERNELS["normal"])),
-    *KERNELS["incomplete"],
-    *("expm1", "log1p", "bits", "remainder", "fmod", "floor_divide"),
+    *(set(KERNELS["incomplete"]) | set(REPLACED_UFUNCS)),
+    "bits",
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
     # Calls that `BatchedNamespace` doesn't answer itself. Most arguments are arrays of this level,
