@@ -28,6 +28,7 @@ REFUSED: dict[str, str] = {
     "cr.as_strided_scatter": MEMORY,
     "cr.bincount": SHAPES,
     "cr.detach_": "gave a tensor from outside .* a history of its own",
+    "cr.equal": VALUES,
     "cr.get_rng_state": STATE,
     "cr.initial_seed": STATE,
     "cr.is_nonzero": VALUES,
