@@ -134,7 +134,7 @@ class OutOfBoundsError(LocatedError, IndexError):
 class MissingRuleError(AutogradError, NotImplementedError):
     """A rule that doesn't exist, of a derivative, a batch or a distribution.
 
-    PyTorch raises NotImplementedError.
+    PyTorch raises NotImplementedError, which programs catch.
     """
 
 
@@ -155,7 +155,10 @@ class DeviceError(LocatedError, ValueError):
 
 
 class DeviceFunctionError(DeviceError, AttributeError, NotImplementedError):
-    """A function that is computed on the CPU only: CuPy doesn't have it."""
+    """A function that is computed on the CPU only: CuPy doesn't have it.
+
+    Its namespace raises AttributeError, and PyTorch NotImplementedError, for the same.
+    """
 
 
 class FormatError(RuntimeError, ValueError):

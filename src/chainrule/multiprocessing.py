@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 from collections.abc import Callable
-from multiprocessing import *  # noqa: F403
+from multiprocessing import *  # noqa: F403 - all of its names, as in PyTorch
 from typing import Any
 
 __all__ = [*multiprocessing.__all__, "spawn", "get_sharing_strategy", "set_sharing_strategy"]

@@ -101,7 +101,7 @@ class _Labels:
         a, b = (labels.template.coords.to_dataset() for labels in (self, other))
         return self.template.attrs == other.template.attrs and bool(a.identical(b))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # Python's mark of what is compared by value
 
 
 _XARRAY = {

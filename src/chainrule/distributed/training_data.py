@@ -57,7 +57,7 @@ class TrainingData:
         batches = self._partitions if self._loader is None else self._loader
         try:
             return -(-len(batches) // micro_batches)
-        except (TypeError, NotImplementedError):  # both are how Python code says "no length"
+        except (TypeError, NotImplementedError):  # of users' samplers: PyTorch's raise the second
             return None
 
     def random_state(self) -> list[Any]:

@@ -6,7 +6,6 @@ with trust it also imports classes and functions by the names in the file, and m
 
 from __future__ import annotations
 
-import copyreg
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -44,6 +43,10 @@ def name_of(x: Any) -> list[str] | None:
     return [module, name] if _found(module, name, sys.modules.get) is x else None
 
 
+_NEW_OBJECT = object().__reduce_ex__(2)[0]
+"""The function that makes an object of a class without calling `__init__`: `copyreg.__newobj__`."""
+
+
 def parts_of(x: Any) -> Parts | None:
     """Return the parts of an object of a class in Python, None if a file cannot contain it.
 
@@ -57,7 +60,7 @@ def parts_of(x: Any) -> Parts | None:
         reduced = x.__reduce_ex__(2)
     except TypeError:
         return None
-    if isinstance(reduced, str) or reduced[0] is not copyreg.__newobj__:  # type: ignore[attr-defined]
+    if isinstance(reduced, str) or reduced[0] is not _NEW_OBJECT:
         return None
     (kind, *args), state, items, pairs = (*reduced[1:], None, None, None)[:4]
     return Parts(kind, tuple(args), state, list(items or ()), list(pairs or ()))

@@ -114,7 +114,7 @@ class UpdateRule(Optimizer, metaclass=ABCMeta):
         dtype: Any = None  # of the last parameter
         names: Sequence[str] = ()
         for param in params:
-            p, g = param._array, param._grad._array  # type: ignore[union-attr]
+            p, g = param._array, param._grad._array  # type: ignore[union-attr]  # all have one
             if maximize:
                 g = -g
             if penalty is not None:

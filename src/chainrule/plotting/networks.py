@@ -61,9 +61,10 @@ def gradient_flow(parameters: Any, *, ax: Any = None) -> Any:
     sizes = [
         None if t.grad is None else np.abs(numbers(t.grad)).astype(float) for t in named.values()
     ]
-    rows = [row for row, size in enumerate(sizes) if size is not None and _is_positive(size)]
-    means = [float(sizes[row].mean()) for row in rows]  # type: ignore[union-attr]
-    largest = [float(sizes[row].max()) for row in rows]  # type: ignore[union-attr]
+    drawn = {i: size for i, size in enumerate(sizes) if size is not None and _is_positive(size)}
+    rows = [*drawn]
+    means = [float(size.mean()) for size in drawn.values()]
+    largest = [float(size.max()) for size in drawn.values()]
     ax.hlines(rows, means, largest, color=color, linewidth=1.5, alpha=0.6)
     ax.plot(means, rows, "o", color=color, markersize=5, label="mean")
     ax.plot(largest, rows, "|", color=color, markersize=8, label="largest")
@@ -71,7 +72,7 @@ def gradient_flow(parameters: Any, *, ax: Any = None) -> Any:
     if not rows:
         ax.set_xlim(1e-3, 1.0)
     for row, each in enumerate(sizes):
-        if row not in rows:
+        if row not in drawn:
             text = "no gradient" if each is None else _fault(each)
             where = ax.get_yaxis_transform()
             size = 9 if len(sizes) <= _MAX_LABELS else 5

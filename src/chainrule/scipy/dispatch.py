@@ -221,7 +221,7 @@ def either(
     function.__doc__ = ours.__doc__
     function.__module__ = f"chainrule.{name.rpartition('.')[0]}"
     with contextlib.suppress(ValueError):  # for help(), and code that asks for the arguments
-        function.__signature__ = _signature(scipys)  # type: ignore[attr-defined]
+        function.__signature__ = _signature(scipys)  # type: ignore[attr-defined]  # for `inspect`
     return function
 
 

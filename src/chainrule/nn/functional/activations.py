@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 
@@ -306,13 +306,13 @@ def in_place_variant(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """Return the in-place variant of a function, whose name ends in an underscore."""
     call: Callable[..., Tensor] = function
 
-    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return call(input, *args, inplace=True, **kwargs)
+    def method(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        return call(*args, inplace=True, **kwargs)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__module__ = function.__module__
     method.__doc__ = f"Do `{function.__name__}` in place."
-    return method  # type: ignore[return-value] # P has no `input`
+    return method
 
 
 # --- smooth activations ---------------------------------------------------------------------------

@@ -78,7 +78,6 @@ def former_reduction(former: str) -> Callable[[Callable[P, Tensor]], Callable[P,
     def decorated(loss: Callable[P, Tensor]) -> Callable[P, Tensor]:
         positional = loss.__code__.co_argcount
 
-        @functools.wraps(loss)
         def reduced(*args: P.args, **kwargs: P.kwargs) -> Tensor:
             given: tuple[Any, ...] = args
             if len(given) > positional:
@@ -91,9 +90,8 @@ def former_reduction(former: str) -> Callable[[Callable[P, Tensor]], Callable[P,
             return loss(*given, **kwargs)
 
         # Errors name the outermost function of the library: see `location.called_name`.
-        code = reduced.__code__  # type: ignore[attr-defined]
-        reduced.__code__ = code.replace(co_qualname=loss.__name__)  # type: ignore[attr-defined]
-        return reduced
+        reduced.__code__ = reduced.__code__.replace(co_qualname=loss.__name__)
+        return functools.update_wrapper(reduced, loss)
 
     return decorated
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import index
 from typing import Any, TypeVar, overload
 
@@ -54,7 +54,8 @@ class _Sequence(Module):
         return self.__dict__[self._name(idx)]
 
     def _made_of(self, modules: dict[str, Module]) -> Any:
-        return type(self)(list(modules.values()))  # type: ignore[call-arg]
+        made: Callable[[list[Module]], Any] = type(self)  # of a list, as every subclass's
+        return made(list(modules.values()))
 
     def __setitem__(self, idx: int, module: Module) -> None:
         setattr(self, self._name(idx), module)

@@ -193,7 +193,7 @@ def take_pre_hook(module: Module, kind: type, name: str, *, remove: bool = True)
     found = [
         hook
         for _, hook in hooks.of("pre")
-        if isinstance(hook, kind) and hook.name == name  # type: ignore[attr-defined]
+        if isinstance(hook, kind) and hook.name == name  # type: ignore[attr-defined]  # of `kind`
     ]
     if not found:
         return None

@@ -36,7 +36,7 @@ class FunctionLayer(Module):
         cls._settings = (*cls._settings, *(name for name in settings if name not in cls._settings))
         cls._passed = tuple(name for name in cls._settings if name not in cls._omitted)
         if cls._settings:
-            cls.__init__ = _initializer(cls)  # type: ignore[method-assign]
+            cls.__init__ = _initializer(cls)  # type: ignore[method-assign]  # of a subclass
 
     def _convert(self) -> None:
         """Convert settings after they were set."""
@@ -120,6 +120,6 @@ def _initializer(cls: type[FunctionLayer]) -> Callable[..., None]:
         self._convert()
 
     itself = inspect.Parameter("self", kind)
-    __init__.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]
+    __init__.__signature__ = signature.replace(parameters=[itself, *parameters])  # type: ignore[attr-defined]  # for `inspect`
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     return __init__

@@ -91,7 +91,7 @@ class Module(Stateful, Hooked):
     """
 
     training: bool
-    _kinds: dict[str, str] = NotInitialized()  # type: ignore[assignment]
+    _kinds: dict[str, str] = NotInitialized()  # type: ignore[assignment]  # raises
     """The kind of each member, by name, in the order of registration."""
 
     def __init__(self) -> None:

@@ -82,7 +82,7 @@ def fuse_linear_bn_eval(linear: M, bn: BatchNorm) -> M:
     >>> cr.allclose(fused(x), bn(linear(x)), atol=1e-6)
     True
     """
-    features = linear.out_features  # type: ignore[attr-defined]
+    features = linear.out_features  # type: ignore[attr-defined]  # or it is no linear layer
     if bn.num_features not in (features, 1):
         raise ArgumentError(
             "fuse_linear_bn_eval: To fuse, linear.out_features == bn.num_features or "

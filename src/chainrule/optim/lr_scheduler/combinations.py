@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         bar = best * (1 + sign * self.threshold) if relative else best + sign * self.threshold
         return a > bar if self.mode == "max" else a < bar
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # of a metric
         """Take the metric of a step, a number or a tensor of one element, and set the rates."""
         current = metrics.item() if isinstance(metrics, Tensor) else float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -201,7 +201,7 @@ class SequentialLR(_Combination):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # PyTorch's takes no epoch
         """Go to the next step of the schedule whose turn it is."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
@@ -222,7 +222,7 @@ class ChainedScheduler(_Combination):
         super().__init__(optimizer, schedulers)
         self._last_lr = self._rates()
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]  # PyTorch's takes no epoch
         """Go to the next step of all schedules."""
         for scheduler in self._schedulers:
             scheduler.step()

@@ -241,7 +241,7 @@ class ChainDataset(IterableDataset[T]):
             yield from dataset
 
     def __len__(self) -> int:
-        lengths: Iterable[int] = map(len, self.datasets)  # type: ignore[arg-type]
+        lengths: Iterable[int] = map(len, self.datasets)  # type: ignore[arg-type]  # or they have no length
         return sum(lengths)
 
 
@@ -277,7 +277,7 @@ def random_split(
     >>> len(train), len(test)
     (8, 2)
     """
-    total = len(dataset)  # type: ignore[arg-type]
+    total = len(dataset)  # type: ignore[arg-type]  # or they have no length
     sizes: list[Any] = list(lengths)
     if math.isclose(sum(sizes), 1) and sum(sizes) <= 1:
         if any(not 0 <= part <= 1 for part in sizes):

@@ -233,5 +233,5 @@ class BatchSampler(Sampler[list[int]]):
                 yield batch
 
     def __len__(self) -> int:
-        number = len(self.sampler)  # type: ignore[arg-type]
+        number = len(self.sampler)  # type: ignore[arg-type]  # or it has no length
         return number // self.batch_size if self.drop_last else -(-number // self.batch_size)
